@@ -153,12 +153,14 @@ shape(int type, uint64_t n_in, uint64_t n_out)
     size_t stride;
     br_mat m;
 
-    must(
-        br_mat_plan(&m,
-                    &(br_mat_desc){
-                        .type = type, .n_in = n_in, .n_out = n_out, .isa = isa},
-                    &st),
-        &st);
+    must(br_mat_plan(&m,
+                     &(br_mat_desc){.type = type,
+                                    .n_in = n_in,
+                                    .n_out = n_out,
+                                    .isa = isa,
+                                    .loose = true},
+                     &st),
+         &st);
     m.data = pool;
     stride = br_act_bytes(m.form, m.n_in);
     for (uint32_t r = 0; r < MAX_ROWS; r++)

@@ -110,6 +110,9 @@ br_out_map(br_out *o, size_t n, uint8_t **p, br_status *st)
         m = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, o->fd, 0);
     if (m == MAP_FAILED)
         return fail(o->path.at, errno, st);
+    /* Touched out of order, pages of a file are small ones, and a start that maps
+     * 2 GB of them takes .3 s longer. */
+    (void)madvise(m, n, MADV_HUGEPAGE);
     o->mapped = true;
     *p = m;
     return BR_OK;

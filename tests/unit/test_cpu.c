@@ -773,11 +773,11 @@ TEST(packed_weights_go_with_their_model_and_at_the_limit)
 
     t_write(pack, text, n);
     ck_assert(start(&c, a, config, l));
-    text[48] ^= 1; /* another boot's */
-    text[84] = 0;  /* and may not be whole */
+    text[56] ^= 1; /* another boot's */
+    text[92] = 0;  /* and may not be whole */
     t_write(pack, text, n);
     ck_assert(!start(&c, a, config, l));
-    text[84] = 1; /* but this one is */
+    text[92] = 1; /* but this one is */
     t_write(pack, text, n);
     ck_assert(start(&c, a, config, l));
 

@@ -154,8 +154,9 @@ pack(const problem *p, br_isa isa, bool exact)
                      &st),
          &st);
     data = t_keep(aligned_alloc(64, k.m.bytes));
-    memset(data, 0xa5, k.m.bytes);
-    br_mat_pack(&k.m, p->raw, data, 0, br_mat_panels(&k.m));
+    memset(data, k.m.tight ? 0 : 0xa5, k.m.bytes);
+    if (!br_mat_pack(&k.m, p->raw, data, 0, br_mat_panels(&k.m)))
+        ck_abort_msg("%ux%u does not fit", p->n_in, p->n_out);
     k.m.data = data;
     stride = br_act_bytes(k.m.form, p->n_in);
     k.act = t_keep(aligned_alloc(64, stride * p->n_rows));
@@ -374,6 +375,144 @@ TEST(cpu_mat_in_pairs_of_bf16_stays_within_its_error_in_any_company)
         br_mat_mul(&job);
         ck_assert_mem_eq(alone, got + r * OUT, sizeof alone);
     }
+}
+
+/* ---- BF16 in twelve bits ------------------------------------------------- */
+
+typedef enum spread {
+    NORMAL, /* as trained weights are: a spare in a group of a hundred */
+    PRUNED, /* many zeros, of either sign */
+    SPIKED, /* infinity and NaN; a spare here and there, and the last group's */
+    TIGHTEST /* as many spares as a panel has room for, one after the other */
+} spread;
+
+static uint16_t
+a_weight(spread s, uint32_t o, uint32_t k, uint64_t *rng)
+{
+    float f = 0;
+    uint16_t w;
+
+    for (int i = 0; i < 12; i++)
+        f += uniform(rng) * 0.01f;
+    w = br_f32_to_bf16(f);
+    if (s == PRUNED && t_rand(rng) % 3 == 0)
+        return w & 0x8000;
+    if (s == SPIKED && t_rand(rng) % 4999 == 0)
+        return o % 16 == 3 ? (t_rand(rng) % 2 ? 0x7f80 : 0xffc1) : 1;
+    if (s == SPIKED && o % 16 == 15 && k % 2048 == 2047)
+        return 0x0001;
+    /* most groups of the first piece, whose lanes are 0 and 1 */
+    if (s == TIGHTEST && o % 16 == 5 && k % 16 == 0 && k / 64 < 28)
+        return (uint16_t)(k / 64 % 2 ? 0x0042 : 0x7f12);
+    return w;
+}
+
+static void
+make_spread(problem *p, spread s, uint64_t *rng)
+{
+    uint8_t *at;
+
+    make(p, rng);
+    at = p->raw;
+    for (uint32_t o = 0; o < p->n_out; o++)
+        for (uint32_t k = 0; k < p->n_in; k++, at += 2)
+            memcpy(at, &(uint16_t){a_weight(s, o, k, rng)}, 2);
+    ask_ref(p);
+}
+
+/* Pairs of BF16 as they are and in twelve bits, in every company. */
+static void
+check_pairs_tight(const problem *p)
+{
+    br_mat_desc d = {.type = BR_Q_BF16,
+                     .n_in = p->n_in,
+                     .n_out = p->n_out,
+                     .isa = br_isa_best(),
+                     .pairs = true,
+                     .loose = true};
+    packed tight = pack(p, d.isa, false), loose = tight;
+    size_t n = (size_t)p->n_rows * p->n_out;
+    float *want = t_keep(malloc(n * 4)), *got = t_keep(malloc(n * 4));
+    br_mul job = {.act = tight.act, .o1 = p->n_out, .out_stride = p->n_out};
+    br_status st = {0};
+    const size_t room = br_mat_loose_bytes(&tight.m);
+    uint8_t *data, *rooms = t_keep(aligned_alloc(64, 3 * room));
+
+    ck_assert(tight.m.tight);
+    t_ok(br_mat_plan(&loose.m, &d, &st), &st);
+    ck_assert(!loose.m.tight && loose.m.form == tight.m.form);
+    data = t_keep(aligned_alloc(64, loose.m.bytes));
+    ck_assert(br_mat_pack(&loose.m, p->raw, data, 0, br_mat_panels(&loose.m)));
+    loose.m.data = data;
+    /* with no room, of two panels, and of all */
+    for (uint32_t rows = 1; rows <= p->n_rows; rows += rows < 40 ? 1 : 30) {
+        job.n_rows = rows;
+        job.loose = rows % 3 == 2 ? NULL : rooms;
+        job.loose_bytes = rows % 3 ? room : 3 * room;
+        job.m = &loose.m;
+        job.out = want;
+        br_mat_mul(&job);
+        job.m = &tight.m;
+        job.out = got;
+        br_mat_mul(&job);
+        for (size_t i = 0; i < (size_t)rows * p->n_out; i++)
+            if (memcmp(&got[i], &want[i], 4) != 0 &&
+                !(isnan(got[i]) && isnan(want[i])))
+                ck_abort_msg("%ux%u, %u rows: output %zu is %a, not %a",
+                             p->n_in, p->n_out, rows, i, (double)got[i],
+                             (double)want[i]);
+    }
+}
+
+TEST(cpu_mat_in_twelve_bits_has_the_bits_of_sixteen)
+{
+    static const uint32_t ins[] = {512, 1024, 2048, 5120};
+    uint64_t rng = 31;
+
+    if (br_isa_best() != BR_ISA_AVX512 && br_isa_best() != BR_ISA_AMX)
+        t_skip("only AVX-512 has twelve bits");
+    for (spread s = NORMAL; s <= TIGHTEST; s++)
+        for (size_t i = 0; i < BR_COUNT(ins); i++) {
+            problem p = {.type = BR_Q_BF16,
+                         .n_in = s == TIGHTEST ? 2048 : ins[i],
+                         .n_out = i % 2 ? 37 : 16,
+                         .n_rows = i == 2 ? 131 : 9};
+
+            make_spread(&p, s, &rng);
+            if (s != SPIKED) /* of NaN any bits are right */
+                check_problem(&p, br_isa_best());
+            check_pairs_tight(&p);
+        }
+}
+
+/* Weights of any size have no common high bytes: said, not done. */
+TEST(cpu_mat_that_does_not_fit_twelve_bits_says_so)
+{
+    enum { IN = 1024, OUT = 48 };
+    br_mat_desc d = {
+        .type = BR_Q_BF16, .n_in = IN, .n_out = OUT, .isa = BR_ISA_AVX512};
+    uint16_t *raw = t_keep(malloc(2 * IN * OUT));
+    br_status st = {0};
+    uint64_t rng = 37;
+    uint8_t *data;
+    br_mat m;
+
+    t_ok(br_mat_plan(&m, &d, &st), &st);
+    ck_assert(m.tight);
+    data = t_keep(aligned_alloc(64, m.bytes + 64));
+    memset(data, 0, m.bytes);
+    memset(data + m.bytes, 0x5a, 64);
+    for (int i = 0; i < IN * OUT; i++)
+        raw[i] = br_f32_to_bf16(uniform(&rng));
+    ck_assert(br_mat_pack(&m, (const uint8_t *)raw, data, 0, 3));
+    for (int i = 32 * IN; i < IN * OUT; i++) /* the last panel alone */
+        raw[i] = (uint16_t)t_rand(&rng);
+    ck_assert(br_mat_pack(&m, (const uint8_t *)raw, data, 0, 2));
+    ck_assert(!br_mat_pack(&m, (const uint8_t *)raw, data, 0, 3));
+    for (int i = 0; i < 64; i++)
+        ck_assert_uint_eq(data[m.bytes + (size_t)i], 0x5a);
+    br_mat_loosen(&m);
+    ck_assert_uint_eq(m.bytes, 2 * IN * OUT);
 }
 
 /* All that is written, also what only another set's kernels read. */

@@ -34,12 +34,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { HEAD = 4096, BOOT = 36, PATH_BYTES = 3968 };
+enum { HEAD = 4096, BOOT = 36, PATH_BYTES = 3960 };
 
 typedef struct head {
     char magic[8];
     uint8_t key[BR_BLAKE2B_BYTES];
-    uint64_t bytes;
+    uint64_t bytes, loose; /* all planned as loose: br_mat_desc */
     char boot[BOOT], settled, zero[3];
     uint64_t device, inode, size;
     int64_t written_s;
@@ -72,7 +72,8 @@ put_head(const br_cpu *c, head *h)
     char *boot;
     size_t n;
 
-    *h = (head){.magic = "BRPACK2", .bytes = c->packed_bytes};
+    *h =
+        (head){.magic = "BRPACK3", .bytes = c->packed_bytes, .loose = c->loose};
     memcpy(h->key, c->kept_key, sizeof h->key);
     put_model(br_gguf_path(c->v.m->gguf), h);
     if (br_file_read("/proc/sys/kernel/random/boot_id", 64, &boot, &n, &none) !=
@@ -101,10 +102,9 @@ name_file(br_cpu *c)
         const cpu_mat *m = &c->mat[v];
 
         if (m->t)
-            br_str_printf(&s, "%.*s %d %u %u %llu %llu\n", (int)m->t->name.n,
-                          m->t->name.p, m->m.type, m->m.n_in, m->m.n_out,
-                          (unsigned long long)m->slices,
-                          (unsigned long long)m->at);
+            br_str_printf(&s, "%.*s %d %d %u %u %llu\n", (int)m->t->name.n,
+                          m->t->name.p, m->m.type, m->m.tight, m->m.n_in,
+                          m->m.n_out, (unsigned long long)m->slices);
     }
     if (!s.oom)
         br_blake2b(s.at, s.n, c->kept_key);
@@ -150,8 +150,14 @@ cpu_cache_find(br_cpu *c)
     if (!c->keeps ||
         br_file_map_open(&c->kept, c->kept_path.at, &none) != BR_OK)
         return false;
-    put_head(c, &want);
     h = (const void *)c->kept.p;
+    if (c->kept.n >= HEAD && h->loose && !c->loose &&
+        memcmp(h->key, c->kept_key, sizeof h->key) == 0 &&
+        cpu_loosen(c, &none) != BR_OK) {
+        br_file_map_close(&c->kept);
+        return false;
+    }
+    put_head(c, &want);
     if (c->kept.n == HEAD + c->packed_bytes &&
         memcmp(h, &want, offsetof(head, boot)) == 0 &&
         (h->settled || memcmp(h->boot, want.boot, BOOT) == 0)) {
@@ -179,7 +185,7 @@ is_stale(const char *path)
     if (br_file_map_open(&m, path, &none) != BR_OK)
         return false;
     h = (const void *)m.p;
-    stale = m.n < HEAD || memcmp(h->magic, "BRPACK2", 8) != 0 ||
+    stale = m.n < HEAD || memcmp(h->magic, "BRPACK3", 8) != 0 ||
             h->model[PATH_BYTES - 1] != 0;
     if (!stale && h->model[0])
         stale = stat(h->model, &s) == 0
@@ -215,11 +221,14 @@ cpu_cache_room(br_cpu *c)
     if (!c->keeps)
         return NULL;
     c->keeps = false;
+    if (n > c->c.cache.most) /* packed anew, they are more than they were */
+        return NULL;
     (void)br_folder_trim(c->c.cache.folder, ".pack", c->c.cache.most - n, judge,
                          c);
     code = br_out_begin(&c->out, c->kept_path.at, &st);
     if (code == BR_OK) {
         code = br_out_map(&c->out, n, &c->room, &st);
+        c->room_bytes = n;
         c->keeps = code == BR_OK;
         if (!c->keeps)
             br_out_drop(&c->out);
@@ -228,6 +237,16 @@ cpu_cache_room(br_cpu *c)
         return c->room + HEAD;
     br_log(BR_EV_cpu_not_kept, "%s", st.msg);
     return NULL;
+}
+
+void
+cpu_cache_unroom(br_cpu *c)
+{
+    if (!c->room)
+        return;
+    br_out_drop(&c->out);
+    br_file_unmap(c->room, c->room_bytes);
+    c->room = NULL;
 }
 
 void
@@ -254,10 +273,10 @@ cpu_cache_end(br_cpu *c)
     atomic_store_explicit(&c->stop, true, memory_order_relaxed);
     if (c->settles)
         br_thread_join(&c->settler);
-    if (c->keeps)
+    if (c->keeps && c->room)
         br_out_drop(&c->out);
     if (c->room)
-        br_file_unmap(c->room, HEAD + c->packed_bytes);
+        br_file_unmap(c->room, c->room_bytes);
     br_file_map_close(&c->kept);
     br_str_fini(&c->kept_path);
 }

@@ -140,8 +140,9 @@ enum { CPU_KEPT = 2 << 20 };
 
 struct cpu_worker {
     ref_scratch ref;
-    float *att;  /* of br_cpu_att */
-    float *wide; /* the widest row */
+    float *att;     /* of br_cpu_att */
+    float *wide;    /* the widest row */
+    uint8_t *loose; /* br_mul's; NULL: no matrix is tight */
     /* the row of a step of one row that it has made for a phase */
     uint8_t *act[BR_FORM_COUNT];
     const cpu_phase *has;
@@ -163,8 +164,11 @@ struct br_cpu {
     const uint8_t *packed; /* in packed_block, kept or room */
     uint8_t *packed_block;
     uint64_t packed_bytes;
-    br_file_map kept; /* the file, where it was there */
-    uint8_t *room;    /* its bytes, where it is new */
+    size_t loose_bytes; /* of each worker */
+    bool loose;         /* BF16 stays as it is: it did not fit twelve bits */
+    br_file_map kept;   /* the file, where it was there */
+    uint8_t *room;      /* its bytes, where it is new */
+    size_t room_bytes;
     br_str kept_path;
     uint8_t kept_key[32];
     br_out out; /* while they are packed: keeps */
@@ -237,13 +241,15 @@ typedef struct cpu_heads {
  * values, too. */
 const float *cpu_fuse_heads(br_cpu *c, const cpu_phase *p, cpu_heads g,
                             bool keep, cpu_worker *w);
-/* cpu_pack.c */
+/* cpu_pack.c: all matrices planned anew, none tight; what they come to, packed. */
+br_code cpu_loosen(br_cpu *c, br_status *st) BR_MUST_USE;
 br_code cpu_pack(br_cpu *c, br_status *st) BR_MUST_USE;
 
 /* cpu_cache.c: packed weights that are kept; memory for those that shall be
  * (NULL: they shall not), which cpu_cache_keep names; the end of both. */
 bool cpu_cache_find(br_cpu *c);
 uint8_t *cpu_cache_room(br_cpu *c);
+void cpu_cache_unroom(br_cpu *c); /* the room was too small: another one */
 void cpu_cache_keep(br_cpu *c);
 void cpu_cache_end(br_cpu *c);
 

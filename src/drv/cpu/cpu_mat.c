@@ -9,7 +9,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/thread.h"
-#include "drv/cpu/mat_int.h"
+#include "drv/cpu/mat_tight.h"
 #include "model/qint.h"
 #include "model/quant_int.h"
 
@@ -28,12 +28,16 @@
  * memory faster than it gives them: a byte of Q8_0 is 32 products then, half a
  * cycle of AVX-512. */
 enum { CHUNK_BYTES = 512 << 10, CHUNK_ROWS = 32, PANEL_ROWS = 16 };
+/* From so many rows on a line lasts longer than it takes to come: ahead() of
+ * mat_avx512.c. */
+enum { SLOW_ROWS = 3 };
 enum { NEAR_LEAST = 32 << 10, NEAR_MOST = 1 << 20 };
 
 /* ---- instruction sets ---------------------------------------------------- */
 
 #define KERNELS(isa)  mat_##isa, mat_##isa##_act, mat_##isa##_ops
 #define NO_KERNELS    NULL, NULL, NULL
+#define NOT_TIGHT     NULL, NULL /* kernels for twelve bits */
 /* mul's products, act's activations */
 #define MIX(mul, act) mat_##mul, mat_##act##_act, mat_##mul##_ops
 
@@ -41,6 +45,7 @@ enum { NEAR_LEAST = 32 << 10, NEAR_MOST = 1 << 20 };
 #    define ON_X86(isa)       KERNELS(isa)
 #    define MIX_X86(mul, act) MIX(mul, act)
 #    define ON_ARM(isa)       NO_KERNELS
+#    define TIGHT             mat_avx512_tighten, mat_avx512_loosen
 
 static bool
 has_avx2(void)
@@ -124,6 +129,7 @@ has_neon(void)
 #else
 #    define ON_X86(isa)       NO_KERNELS
 #    define MIX_X86(mul, act) NO_KERNELS
+#    define TIGHT             NOT_TIGHT
 
 static bool
 has_avx2(void)
@@ -184,11 +190,11 @@ has_neon(void)
 #endif
 
 const mat_isa mat_isas[BR_ISA_COUNT] = {
-    [BR_ISA_C] = {"c", 1, mat_c, mat_c_act, mat_c_ops},
-    [BR_ISA_AVX2] = {"avx2", 1, ON_X86(avx2)},
-    [BR_ISA_AVX512] = {"avx512", MAT_PANELS, ON_X86(avx512)},
-    [BR_ISA_AMX] = {"amx", 1, MIX_X86(amx, avx512)},
-    [BR_ISA_NEON] = {"neon", 1, ON_ARM(neon)},
+    [BR_ISA_C] = {"c", 1, mat_c, mat_c_act, mat_c_ops, NOT_TIGHT},
+    [BR_ISA_AVX2] = {"avx2", 1, ON_X86(avx2), NOT_TIGHT},
+    [BR_ISA_AVX512] = {"avx512", MAT_PANELS, ON_X86(avx512), TIGHT},
+    [BR_ISA_AMX] = {"amx", 1, MIX_X86(amx, avx512), TIGHT},
+    [BR_ISA_NEON] = {"neon", 1, ON_ARM(neon), NOT_TIGHT},
 };
 
 const char *
@@ -315,7 +321,18 @@ br_mat_speeds(br_mat *m)
     m->near_bytes = near_bytes();
     m->ahead = ahead_bytes();
     m->pages = page_ahead_bytes();
+    m->slow_rows = br_calls_stay() ? UINT32_MAX : SLOW_ROWS;
     m->rows_bytes = CHUNK_BYTES;
+}
+
+/* Do its kernels know it, and is it worth it? */
+static bool
+fits_tight(const br_mat_desc *d)
+{
+    return d->type == BR_Q_BF16 && !d->loose && d->n_in <= TIGHT_MOST &&
+           mat_isas[d->isa].loosen && d->n_in % TIGHT_COLUMNS == 0 &&
+           tight_panel_bytes((uint32_t)d->n_in) <
+               panel_bytes(d->type, d->n_in) / 8 * 7;
 }
 
 br_code
@@ -341,9 +358,21 @@ br_mat_plan(br_mat *m, const br_mat_desc *d, br_status *st)
     m->n_in = (uint32_t)d->n_in;
     m->n_out = (uint32_t)d->n_out;
     br_mat_speeds(m);
-    m->panel_bytes = panel_bytes(d->type, d->n_in);
-    m->bytes = m->panel_bytes * br_mat_panels(m);
+    br_mat_loosen(m);
+    if (fits_tight(d)) {
+        m->tight = true;
+        m->panel_bytes = tight_panel_bytes(m->n_in);
+        m->bytes = m->panel_bytes * br_mat_panels(m) + tight_pool_bytes(m);
+    }
     return BR_OK;
+}
+
+void
+br_mat_loosen(br_mat *m)
+{
+    m->tight = false;
+    m->panel_bytes = panel_bytes(m->type, m->n_in);
+    m->bytes = m->panel_bytes * br_mat_panels(m);
 }
 
 uint32_t
@@ -426,6 +455,8 @@ together(const br_mul *j, uint32_t p, int n_rows)
     mat_class class = mat_format_of(j->m->type)->class;
     int most = mat_isas[j->m->isa].panels;
 
+    if (j->m->tight && n_rows <= TIGHT_ROWS)
+        return 1;
     return (class == MAT_FLAT || class == MAT_FLOAT) && n_rows >= PANEL_ROWS &&
                    whole(j, p, (uint32_t)most)
                ? most
@@ -468,14 +499,59 @@ chunk_of_rows(const br_mul *j, uint32_t r0, int n)
     }
 }
 
-void
-br_mat_mul(const br_mul *j)
+static void
+all_rows(const br_mul *j)
 {
     uint32_t chunk =
         (uint32_t)(j->m->rows_bytes / br_act_bytes(j->m->form, j->m->n_in));
 
-    br_assert(j->o0 <= j->o1 && j->o1 <= j->m->n_out);
     chunk = BR_MIN(BR_MAX(chunk / 8 * 8, CHUNK_ROWS), MAT_MAX_ROWS);
     for (uint32_t r = 0; r < j->n_rows; r += chunk)
         chunk_of_rows(j, r, (int)BR_MIN(j->n_rows - r, chunk));
+}
+
+/* Of many rows twelve bits are taken apart once, not once for each 64 of them:
+ * as many panels as there is room for at a time. */
+static void
+all_rows_loose(const br_mul *j)
+{
+    br_mat m = *j->m;
+    br_mul some = *j;
+    uint32_t most;
+
+    br_mat_loosen(&m);
+    m.data = j->loose;
+    most = (uint32_t)(j->loose_bytes / m.panel_bytes) / MAT_PANELS * MAT_PANELS;
+    br_assert(most > 0);
+    some.m = &m;
+    for (uint32_t p = j->o0 / BR_MAT_PANEL, o = j->o0; o < j->o1; p += most) {
+        uint32_t end = BR_MIN((p + most) * BR_MAT_PANEL, j->o1);
+        uint32_t n = (end + BR_MAT_PANEL - 1) / BR_MAT_PANEL - p;
+
+        for (uint32_t i = 0; i < n; i++)
+            mat_isas[m.isa].loosen(j->m,
+                                   j->m->data + (p + i) * j->m->panel_bytes,
+                                   j->loose + i * m.panel_bytes);
+        some.out = j->out + (size_t)p * BR_MAT_PANEL;
+        some.o0 = o - p * BR_MAT_PANEL;
+        some.o1 = end - p * BR_MAT_PANEL;
+        all_rows(&some);
+        o = end;
+    }
+}
+
+size_t
+br_mat_loose_bytes(const br_mat *m)
+{
+    return m->tight ? MAT_PANELS * panel_bytes(m->type, m->n_in) : 0;
+}
+
+void
+br_mat_mul(const br_mul *j)
+{
+    br_assert(j->o0 <= j->o1 && j->o1 <= j->m->n_out);
+    if (j->m->tight && j->n_rows > MAT_MAX_ROWS && j->loose)
+        all_rows_loose(j);
+    else
+        all_rows(j);
 }

@@ -6,7 +6,8 @@
  *   br_mat_mul    any rows times any outputs o0..o1, one thread's share
  *
  *   plan once, pack once per tensor (or map packed bytes that somebody kept:
- *   the layout is the same on every instruction set, BR_MAT_LAYOUT names it);
+ *   BR_MAT_LAYOUT names the layout, panel_bytes and `tight` differ by
+ *   instruction set);
  *   per step one br_act_row per row and form, shared by every matrix that
  *   reads the row; then each worker multiplies its own range of outputs.
  *
@@ -28,7 +29,7 @@
 enum {
     BR_MAT_PANEL = 16, /* outputs that are packed together; split work there */
     BR_MAT_ALIGN = 64, /* of packed weights and of rows of activations */
-    BR_MAT_LAYOUT = 2, /* changes when packed bytes do */
+    BR_MAT_LAYOUT = 3, /* changes when packed bytes do */
     BR_MAT_MAX_IN = 1 << 20, /* columns of a matrix */
 };
 
@@ -69,9 +70,11 @@ typedef struct br_mat {
     uint32_t near_bytes;  /* the first cache, which kernels share out */
     uint32_t ahead;       /* of one or two rows: how far a stream is called */
     uint32_t pages;       /* and its pages; 0: they are not */
+    uint32_t slow_rows;   /* so many: lines go to the second cache */
     uint32_t rows_bytes;  /* of rows that go through a panel together */
+    bool tight;           /* BF16 in twelve bits, without loss: mat_tight.h */
     uint64_t panel_bytes; /* 16 outputs */
-    uint64_t bytes;       /* all panels; the last one is padded */
+    uint64_t bytes;       /* all panels; the last one is padded; spares */
     const uint8_t *data;  /* packed; the caller sets it, 64-aligned */
 } br_mat;
 
@@ -80,6 +83,7 @@ typedef struct br_mat_desc {
     uint64_t n_in, n_out; /* a tensor of n_out rows of n_in */
     br_isa isa;
     bool exact; /* the bits of the ref tier for BF16 too */
+    bool loose; /* BF16 as it is: it does not fit twelve bits, or may not */
     bool pairs; /* BF16 by its instruction even where f32 is faster */
 } br_mat_desc;
 
@@ -87,13 +91,17 @@ typedef struct br_mat_desc {
  * rows that are no whole blocks; LIMIT: too large. */
 br_code br_mat_plan(br_mat *m, const br_mat_desc *d, br_status *st) BR_MUST_USE;
 
+/* As if it had been planned as `loose`. */
+void br_mat_loosen(br_mat *m);
+
 /* near_bytes to rows_bytes as this machine is taken for: for speed alone. */
 void br_mat_speeds(br_mat *m);
 
 /* Packs panels p0..p1 (panel p: outputs 16 p ..) of the tensor at raw, as it
- * lies in a file, into dst, m->bytes for the whole matrix. */
-void br_mat_pack(const br_mat *m, const uint8_t *raw, uint8_t *dst, uint32_t p0,
-                 uint32_t p1);
+ * lies in a file, into dst, m->bytes for the whole matrix, zero before if it is
+ * tight. False: it is, and does not fit; it has to be planned as `loose`. */
+bool br_mat_pack(const br_mat *m, const uint8_t *raw, uint8_t *dst, uint32_t p0,
+                 uint32_t p1) BR_MUST_USE;
 uint32_t br_mat_panels(const br_mat *m);
 
 /* Bytes of one row of activations in a form, a multiple of 64. */
@@ -111,7 +119,13 @@ typedef struct br_mul {
     uint32_t o0, o1;         /* outputs; best at multiples of 16 */
     float *out;              /* output o of row r: out[r * out_stride + o] */
     size_t out_stride;
+    /* Room for panels of a tight matrix as they were, 64-aligned and
+     * br_mat_loose_bytes at least: 5 % of hundreds of rows. NULL: none. */
+    uint8_t *loose;
+    size_t loose_bytes;
 } br_mul;
+
+size_t br_mat_loose_bytes(const br_mat *m);
 
 void br_mat_mul(const br_mul *job);
 

@@ -241,7 +241,8 @@ count_work(br_cpu *c, const cpu_phase *p, const cpu_part *a, uint32_t slices)
         rows = c->moe.start[slices];
     else
         rows *= slices;
-    c->work.weight_bytes += slices * (m->bytes * outs / m->n_out);
+    c->work.weight_bytes +=
+        slices * (br_mat_panels(m) * m->panel_bytes * outs / m->n_out);
     c->work.products[m->form] += rows * outs * m->n_in;
 }
 
@@ -305,7 +306,9 @@ multiply_part(br_cpu *c, const cpu_phase *p, const cpu_part *a, uint32_t slice,
                   .o0 = a->o0 + p0 * BR_MAT_PANEL,
                   .o1 = BR_MIN(a->o0 + p1 * BR_MAT_PANEL, a->o1),
                   .out = a->y - a->o0,
-                  .out_stride = a->stride};
+                  .out_stride = a->stride,
+                  .loose = w->loose,
+                  .loose_bytes = c->loose_bytes};
 
     if (cpu_has_few(c, p))
         mul.out_row = c->want;

@@ -18,6 +18,8 @@
 
 #include <string.h>
 
+enum { LOOSE_BYTES = 512 << 10 };
+
 typedef struct planner {
     br_cpu *c;
     br_status *st;
@@ -148,7 +150,8 @@ cpu_matrix(br_cpu *c, const br_ir_node *n, int in, br_status *st)
                      .n_in = (uint64_t)x->dim[x->rank - 1],
                      .n_out = (uint64_t)(x->rank > 1 ? x->dim[x->rank - 2] : 1),
                      .isa = c->isa,
-                     .exact = c->c.exact};
+                     .exact = c->c.exact,
+                     .loose = c->loose};
 
     if (m->t)
         return m;
@@ -734,6 +737,28 @@ get_workers(br_cpu *c, br_status *st)
                : no_memory(st);
 }
 
+/* Where panels of twelve bits are as they were, for a tile of many rows: half of
+ * a second cache, two of the widest at least. */
+static br_code
+get_loose(br_cpu *c, br_status *st)
+{
+    size_t most = 0;
+
+    for (uint32_t v = 0; v < c->v.g->n_values; v++)
+        if (c->mat[v].t)
+            most = BR_MAX(most, br_mat_loose_bytes(&c->mat[v].m));
+    if (most == 0)
+        return BR_OK;
+    c->loose_bytes = BR_MAX(most, LOOSE_BYTES);
+    for (uint32_t i = 0; i < c->n_threads; i++) {
+        c->worker[i].loose =
+            (uint8_t *)whole_lines(&c->arena, c->loose_bytes / sizeof(float));
+        if (!c->worker[i].loose)
+            return no_memory(st);
+    }
+    return BR_OK;
+}
+
 static br_code
 plan_nodes(planner *p)
 {
@@ -777,5 +802,5 @@ cpu_plan(br_cpu *c, br_status *st)
     if (code == BR_OK)
         code = plan_nodes(&p);
     br_free(p.late);
-    return code;
+    return code == BR_OK ? get_loose(c, st) : code;
 }

@@ -117,7 +117,8 @@ typedef struct beside {
  * three rows and more make a line last longer, 10 KiB before and to
  * the second cache: calls to the first hold what it may wait for until they are
  * answered, and 4 and 8 rows of Q8_0 came to 85 and 153 GOPS on a Zen 4 where
- * they have 180 and 300 (docs/decisions/0029). */
+ * they have 180 and 300 (docs/decisions/0029). On a Zen 5, where calls to the
+ * second are forgotten, only K blocks go that way (br_mat's slow_rows). */
 enum { AHEAD_SLOW = 10 << 10, SLOW_ROWS = 3 };
 
 static MAT_INLINE void
@@ -546,7 +547,8 @@ rows_of_span(const mat_tile *t, int type, const span *k, int r0, int n,
     const mat_format *f = mat_format_of(type);
     rows8 x = rows_at(t, f, r0, n);
 
-    e.slow = n >= SLOW_ROWS;
+    e.slow = (uint32_t)n >=
+             (f->class == MAT_K ? (uint32_t)SLOW_ROWS : t->m->slow_rows);
     if (f->class == MAT_FLAT && t->n_rows > TILE_ROWS &&
         (n == TILE_ROWS || e.n == 2))
         by_chain(f, k, n, e, &x, next, sum);
@@ -726,12 +728,30 @@ blocks(const mat_tile *t, int type)
 /* ---- which --------------------------------------------------------------- */
 
 static MAT_INLINE void
-floats_of(const mat_tile *t, int type)
+floats_of(const mat_tile *t, int type, bool tight)
 {
-    if (t->n_panels == 2)
+    if (tight && t->n_rows <= TIGHT_ROWS)
+        tight_floats(t, type);
+    else if (tight && t->n_panels == 2)
+        loosened_floats(t, type, 2);
+    else if (tight)
+        loosened_floats(t, type, 1);
+    else if (t->n_panels == 2)
         floats(t, type, 2);
     else
         floats(t, type, 1);
+}
+
+/* Functions of their own, as gcc gives each more registers alone. */
+static MAT_TILE void
+bf16(const mat_tile *t)
+{
+    if (t->m->form == BR_FORM_BF16 && t->m->tight)
+        floats_of(t, PAIRS, true);
+    else if (t->m->form == BR_FORM_BF16)
+        floats_of(t, PAIRS, false);
+    else
+        floats_of(t, BR_Q_BF16, t->m->tight);
 }
 
 /* One function per format. */
@@ -740,10 +760,24 @@ tile(const mat_tile *t, int type)
 {
     if (mat_format_of(type)->class != MAT_FLOAT)
         blocks(t, type);
-    else if (type == BR_Q_BF16 && t->m->form == BR_FORM_BF16)
-        floats_of(t, PAIRS);
+    else if (type == BR_Q_BF16)
+        bf16(t);
     else
-        floats_of(t, type);
+        floats_of(t, type, false);
+}
+
+bool
+mat_avx512_tighten(const uint8_t *lines, const uint8_t *high, uint8_t *group,
+                   uint8_t *spare)
+{
+    return tighten_group(lines, high, group, spare);
+}
+
+void
+mat_avx512_loosen(const br_mat *m, const uint8_t *panel, uint8_t *to)
+{
+    for (uint32_t piece = 0; piece < 8; piece++)
+        loosen_piece(m, panel, piece, to + (size_t)piece * m->n_in * 4);
 }
 
 #    define MAT_TILES mat_avx512

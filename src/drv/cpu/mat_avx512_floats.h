@@ -17,6 +17,15 @@ enum { FLOAT_ROWS = 8, PAIRS = -1 };
 
 typedef __m512 float_sums[MAT_PANELS][FLOAT_ROWS][2];
 
+/* Lane l of a line of BF16. */
+static MAT_INLINE __m512
+bf16_lane(__m512i w, int l)
+{
+    return _mm512_castsi512_ps(
+        l == 0 ? _mm512_slli_epi32(w, 16)
+               : _mm512_and_si512(w, _mm512_set1_epi32((int)0xffff0000)));
+}
+
 /* Lane l of a line. */
 static MAT_INLINE __m512
 widen(int type, const uint8_t *line, int l)
@@ -26,10 +35,7 @@ widen(int type, const uint8_t *line, int l)
     if (type == BR_Q_F16)
         return _mm512_cvtph_ps(
             _mm256_loadu_si256((const void *)(line + 32 * l)));
-    return _mm512_castsi512_ps(
-        l == 0
-            ? _mm512_slli_epi32(load(line), 16)
-            : _mm512_and_si512(load(line), _mm512_set1_epi32((int)0xffff0000)));
+    return bf16_lane(load(line), l);
 }
 
 static MAT_INLINE __m512
@@ -40,6 +46,8 @@ dot_pairs(__m512 acc, __m512i w, const uint8_t *p)
     return acc;
 }
 
+#include "drv/cpu/mat_avx512_tight.h"
+
 /* One line of a piece times some rows, into one of the two lanes. Beside two
  * panels activations come in a register, as in dot_groups. */
 static MAT_INLINE void
@@ -48,7 +56,7 @@ pair_line(const uint8_t *p, int n, beside e, const uint8_t *const *x,
 {
     __m512i w = load(p), v = e.n == 2 ? load(p + e.next) : w;
 
-    if (e.n == 1)
+    if (e.n == 1 && !e.called)
         ahead(e, p);
     MAT_UNROLL
     for (int r = 0; r < n; r++) {
@@ -63,6 +71,15 @@ pair_line(const uint8_t *p, int n, beside e, const uint8_t *const *x,
     }
 }
 
+/* Panels side by side as they are in memory, where those that are multiplied
+ * were laid out anew. */
+static MAT_INLINE beside
+as_packed(const mat_tile *t, beside e)
+{
+    e.next = t->m->panel_bytes;
+    return e;
+}
+
 /* BF16 as it is, times BF16: a sum has both lanes, and lines take turns at two
  * sums, since vdpbf16ps takes six cycles: of eight on their way, any hiccup
  * shows. */
@@ -71,11 +88,12 @@ pair_lines(const mat_tile *t, const uint8_t *p, int n, beside e,
            const uint8_t *const *x, const feed *next, float_sums acc)
 {
     uint32_t lines = mat_lines(t->m->n_in), i = 0;
+    const beside packed = as_packed(t, e);
 
     for (; i + 2 <= lines; i += 2, p += 128) {
         if (e.n == 2)
-            call_lines(next, i / 2, e);
-        else if (i % 32 == 0)
+            call_lines(next, i / 2, packed);
+        else if (!e.called && i % 32 == 0)
             ahead_of_page(e, p);
         pair_line(p, n, e, x, i, acc, 0);
         pair_line(p + 64, n, e, x, i + 1, acc, 1);
@@ -88,11 +106,13 @@ static MAT_INLINE void
 float_lines(const mat_tile *t, int type, const uint8_t *p, int n, beside e,
             const uint8_t *const *x, const feed *next, float_sums acc)
 {
+    const beside packed = as_packed(t, e);
+
     for (uint32_t i = 0; i < mat_lines(t->m->n_in);
          i++, p += mat_line_bytes(type)) {
         if (e.n == 2)
-            call_lines(next, i, e);
-        else if (i % 16 == 0)
+            call_lines(next, i, packed);
+        else if (!e.called && i % 16 == 0)
             ahead_of_page(e, p);
         MAT_UNROLL
         for (int l = 0; l < 2; l++) {
@@ -100,7 +120,7 @@ float_lines(const mat_tile *t, int type, const uint8_t *p, int n, beside e,
 
             if (e.n == 2)
                 v = widen(type, p + e.next, l);
-            else if (l == 0 || type == BR_Q_F32)
+            else if (!e.called && (l == 0 || type == BR_Q_F32))
                 ahead(e, p + 64 * l);
             MAT_UNROLL
             for (int r = 0; r < n; r++) {
@@ -114,19 +134,29 @@ float_lines(const mat_tile *t, int type, const uint8_t *p, int n, beside e,
     }
 }
 
+static MAT_INLINE int
+bf16_or(int type)
+{
+    return type == PAIRS ? BR_Q_BF16 : type;
+}
+
 /* Some rows' share of the piece that comes next: a line of each panel at every
  * line that goes past (of pairs, two lines), again where rows are many. */
 static MAT_INLINE feed
 piece_feed(const mat_tile *t, int type, uint32_t piece, int r0, int n, beside e)
 {
-    size_t line = mat_line_bytes(type == PAIRS ? BR_Q_BF16 : type);
-    size_t bytes = mat_lines(t->m->n_in) * line, rows = (size_t)t->n_rows;
+    const br_mat *m = t->m;
+    size_t lines = mat_lines(m->n_in), rows = (size_t)t->n_rows;
+    size_t bytes = m->tight ? (size_t)tight_groups(m->n_in) * TIGHT_GROUP
+                            : lines * mat_line_bytes(bf16_or(type));
+    size_t head = m->tight ? tight_head_bytes(m->n_in) : 0;
 
-    return (feed){.at =
-                      t->panel +
-                      (piece < 7 ? (piece + 1) * bytes : (size_t)e.n * e.next) +
-                      bytes * (size_t)r0 / rows,
-                  .step = (type == PAIRS ? 2 : 1) * line * (size_t)n / rows,
+    return (feed){.at = t->panel +
+                        (piece < 7 ? head + (piece + 1) * bytes
+                                   : (size_t)e.n * m->panel_bytes) +
+                        bytes * (size_t)r0 / rows,
+                  .step = (type == PAIRS ? 2 : 1) * bytes / lines * (size_t)n /
+                          rows,
                   .calls = 1};
 }
 
@@ -209,13 +239,12 @@ meet(const mat_tile *t, int type, uint32_t piece, int r0, int n, beside e,
     }
 }
 
-/* A piece times some rows. */
+/* A piece at p times some rows; p is NULL: it is tight. */
 static MAT_INLINE void
-float_rows(const mat_tile *t, int type, uint32_t piece, int r0, int n, beside e,
-           waiting of)
+float_rows(const mat_tile *t, int type, uint32_t piece, const uint8_t *p,
+           int r0, int n, beside e, waiting of)
 {
-    int bf16 = type == PAIRS ? BR_Q_BF16 : type;
-    const uint8_t *p = piece_weights(t, bf16, piece), *x[FLOAT_ROWS];
+    const uint8_t *x[FLOAT_ROWS];
     feed next = piece_feed(t, type, piece, r0, n, e);
     float_sums acc;
 
@@ -227,7 +256,9 @@ float_rows(const mat_tile *t, int type, uint32_t piece, int r0, int n, beside e,
         acc[0][r][0] = acc[0][r][1] = _mm512_setzero_ps();
         acc[1][r][0] = acc[1][r][1] = _mm512_setzero_ps();
     }
-    if (type == PAIRS)
+    if (!p)
+        tight_lines(t, type, piece, n, e, x, acc);
+    else if (type == PAIRS)
         pair_lines(t, p, n, e, x, &next, acc);
     else
         float_lines(t, type, p, n, e, x, &next, acc);
@@ -237,34 +268,68 @@ float_rows(const mat_tile *t, int type, uint32_t piece, int r0, int n, beside e,
 /* Eight rows (or six) of a panel, four (or three) of two: sums for sixteen
  * registers. */
 static MAT_INLINE void
-float_piece(const mat_tile *t, int type, uint32_t piece, int panels, waiting of)
+float_piece(const mat_tile *t, int type, uint32_t piece, const uint8_t *p,
+            beside e, waiting of)
 {
-    const beside e = {panels,      panels,     t->m->panel_bytes,
-                      false,       false,      t->n_rows >= SLOW_ROWS,
-                      t->m->ahead, t->m->pages};
-    int r = 0, n = t->n_rows, most = FLOAT_ROWS / panels;
+    int r = 0, n = t->n_rows, most = FLOAT_ROWS / e.n;
 
     for (; n - r >= most / 4 * 3; r += most)
-        float_rows(t, type, piece, r, most, e, of);
+        float_rows(t, type, piece, p, r, most, e, of);
     if (most > 4 && n - r >= 4) {
-        float_rows(t, type, piece, r, 4, e, of);
+        float_rows(t, type, piece, p, r, 4, e, of);
         r += 4;
     }
     if (n - r >= 2) {
-        float_rows(t, type, piece, r, 2, e, of);
+        float_rows(t, type, piece, p, r, 2, e, of);
         r += 2;
     }
     if (n - r >= 1)
-        float_rows(t, type, piece, r, 1, e, of);
+        float_rows(t, type, piece, p, r, 1, e, of);
 }
 
 static MAT_INLINE void
 floats(const mat_tile *t, int type, int panels)
 {
+    const beside e = {
+        panels,      panels,     t->m->panel_bytes,
+        false,       false,      (uint32_t)t->n_rows >= t->m->slow_rows,
+        t->m->ahead, t->m->pages};
     _Alignas(64) waiting of;
 
     for (uint32_t piece = 0; piece < 8; piece++)
-        float_piece(t, type, piece, panels, of);
+        float_piece(t, type, piece, piece_weights(t, bf16_or(type), piece), e,
+                    of);
+}
+
+/* Of twelve bits a weight; one panel, of up to TIGHT_ROWS rows. */
+static MAT_INLINE void
+tight_floats(const mat_tile *t, int type)
+{
+    const beside e = {
+        1,           1,          t->m->panel_bytes,
+        false,       false,      (uint32_t)t->n_rows >= t->m->slow_rows,
+        t->m->ahead, t->m->pages};
+    _Alignas(64) waiting of;
+
+    for (uint32_t piece = 0; piece < 8; piece++)
+        float_piece(t, type, piece, NULL, e, of);
+}
+
+/* And of more: each piece as it was, from a cache. */
+static MAT_INLINE void
+loosened_floats(const mat_tile *t, int type, int panels)
+{
+    _Alignas(64) uint8_t loose[MAT_PANELS * TIGHT_MOST * 4];
+    size_t next = (size_t)t->m->n_in * 4;
+    const beside e = {panels, panels, next, false, true, true, 0, 0};
+    _Alignas(64) waiting of;
+
+    for (uint32_t piece = 0; piece < 8; piece++) {
+        for (int p = 0; p < panels; p++)
+            loosen_piece(t->m, t->panel + (size_t)p * t->m->panel_bytes, piece,
+                         loose + (size_t)p * next);
+        float_piece(t, type, piece, loose, e, of);
+    }
 }
 
 #endif

@@ -216,6 +216,12 @@ typedef struct mat_isa {
     mat_kernel *tile;
     void (*act)(br_form form, const float *x, uint32_t n_in, uint8_t *row);
     uint64_t (*ops)(br_form form, uint32_t rounds);
+    /* Of tight panels (mat_tight.h; NULLs: it has none). Four lines into a
+     * group; false: it needs a spare, and `spare` is it. */
+    bool (*tighten)(const uint8_t *lines, const uint8_t *high, uint8_t *group,
+                    uint8_t *spare);
+    /* A panel as one that is not tight. */
+    void (*loosen)(const br_mat *m, const uint8_t *panel, uint8_t *to);
 } mat_isa;
 
 extern const mat_isa mat_isas[BR_ISA_COUNT];
@@ -230,6 +236,9 @@ uint64_t mat_avx2_ops(br_form form, uint32_t rounds);
 void mat_avx512(const mat_tile *t);
 void mat_avx512_act(br_form form, const float *x, uint32_t n_in, uint8_t *row);
 uint64_t mat_avx512_ops(br_form form, uint32_t rounds);
+bool mat_avx512_tighten(const uint8_t *lines, const uint8_t *high,
+                        uint8_t *group, uint8_t *spare);
+void mat_avx512_loosen(const br_mat *m, const uint8_t *panel, uint8_t *to);
 void mat_amx(const mat_tile *t);
 uint64_t mat_amx_ops(br_form form, uint32_t rounds);
 void mat_neon(const mat_tile *t);

@@ -1,7 +1,7 @@
 /* mat_pack.c - tensors into panels. Layouts: mat_int.h.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "drv/cpu/mat_int.h"
+#include "drv/cpu/mat_tight.h"
 #include "model/quant_int.h"
 
 /* ---- four weights as the four bytes of a word ------------------------------
@@ -161,29 +161,36 @@ pack_integers(int type, uint32_t blocks, const uint8_t *raw, int o,
 
 /* ---- floats, and what stays as it is ------------------------------------- */
 
-/* Rows from..: outputs of one panel. */
-static MAT_INLINE void
-pack_lines(const br_mat *m, int type, const uint8_t *raw, int n_out,
-           uint8_t *to)
+/* Rows from..: outputs of one panel, lines of one piece; where they end. */
+static MAT_INLINE uint8_t *
+pack_piece(const br_mat *m, int type, const uint8_t *raw, int n_out,
+           uint32_t piece, uint8_t *to)
 {
     uint32_t size = type == BR_Q_F32 ? 4 : 2, row = m->n_in * size;
     uint32_t apart = type == BR_Q_BF16 ? 2 : 1; /* of outputs */
     uint32_t lane = type == BR_Q_BF16 ? 1 : BR_MAT_PANEL;
 
-    for (uint32_t i = 0; i < 8; i++)
-        for (uint32_t k = mat_lane(i); k < (m->n_in + 15) / 16 * 16; k += 16) {
-            for (int o = 0; o < n_out; o++)
-                for (uint32_t l = 0; l < 2; l++) {
-                    uint8_t *at = to + (o * apart + l * lane) * size;
+    for (uint32_t k = mat_lane(piece); k < (m->n_in + 15) / 16 * 16; k += 16) {
+        for (int o = 0; o < n_out; o++)
+            for (uint32_t l = 0; l < 2; l++) {
+                uint8_t *at = to + (o * apart + l * lane) * size;
 
-                    if (k + l < m->n_in)
-                        memcpy(at, raw + o * (size_t)row + (k + l) * size,
-                               size);
-                    else
-                        at[size - 1] = 0x80; /* -0 */
-                }
-            to += 32 * size;
-        }
+                if (k + l < m->n_in)
+                    memcpy(at, raw + o * (size_t)row + (k + l) * size, size);
+                else
+                    at[size - 1] = 0x80; /* -0 */
+            }
+        to += 32 * size;
+    }
+    return to;
+}
+
+static MAT_INLINE void
+pack_lines(const br_mat *m, int type, const uint8_t *raw, int n_out,
+           uint8_t *to)
+{
+    for (uint32_t i = 0; i < 8; i++)
+        to = pack_piece(m, type, raw, n_out, i, to);
 }
 
 static void
@@ -197,26 +204,112 @@ pack_floats(const br_mat *m, const uint8_t *raw, int n_out, uint8_t *to)
         pack_lines(m, BR_Q_BF16, raw, n_out, to);
 }
 
-void
+/* ---- BF16 in twelve bits: mat_tight.h ------------------------------------ */
+
+enum { LOOK_AT = 4 /* of a row every so many */ };
+
+/* The commonest high bytes. */
+static void
+choose_highs(const br_mat *m, const uint8_t *raw, int n_out, uint8_t *high)
+{
+    uint32_t count[256] = {0};
+    size_t n = (size_t)n_out * m->n_in;
+
+    for (size_t i = 0; i < n; i += LOOK_AT)
+        count[raw[2 * i + 1]]++;
+    count[0] += (uint32_t)(BR_MAT_PANEL - n_out) * m->n_in; /* that it lacks */
+    for (int i = 0; i < 16; i++) {
+        uint32_t best = 0;
+
+        for (uint32_t b = 1; b < 256; b++)
+            best = count[b] > count[best] ? b : best;
+        high[i] = (uint8_t)best;
+        count[best] = 0;
+    }
+}
+
+/* Where n spares of a panel go; TIGHT_NO_ROOM: the matrix has too many. */
+static uint32_t
+take_spares(tight_pool *pool, uint32_t most, uint32_t n)
+{
+    /* relaxed: a place is taken, nothing else is told */
+    uint32_t at = atomic_load_explicit(&pool->taken, memory_order_relaxed);
+
+    do
+        if (most - at < n)
+            return TIGHT_NO_ROOM;
+    while (!atomic_compare_exchange_weak_explicit(
+        &pool->taken, &at, at + n, memory_order_relaxed, memory_order_relaxed));
+    return at;
+}
+
+/* False: there are more spares than there is room for. */
+static bool
+tighten(const br_mat *m, const uint8_t *raw, int n_out, uint8_t *panel,
+        tight_pool *pool)
+{
+    _Alignas(64) uint8_t lines[TIGHT_MOST * 4];
+    uint8_t spare[TIGHT_PANEL_SPARES + 1][TIGHT_HIGHS];
+    uint8_t *group = panel + tight_head_bytes(m->n_in);
+    tight_head *h = (tight_head *)(void *)panel;
+    uint32_t n = 0, groups = tight_groups(m->n_in);
+
+    choose_highs(m, raw, n_out, h->high);
+    memset(lines, 0, m->n_in * 4);
+    for (uint32_t piece = 0; piece < 8; piece++) {
+        h->first[piece] = (uint16_t)n;
+        (void)pack_piece(m, BR_Q_BF16, raw, n_out, piece, lines);
+        for (uint32_t g = 0; g < groups; g++, group += TIGHT_GROUP) {
+            if (mat_isas[m->isa].tighten(lines + g * 64 * TIGHT_LINES, h->high,
+                                         group, spare[n]))
+                continue;
+            if (n == tight_panel_spares(m->n_in))
+                return false;
+            h->at[n++] = (uint16_t)(piece * groups + g);
+        }
+    }
+    h->first[8] = (uint16_t)n;
+    h->at[n] = TIGHT_NOBODY;
+    h->spare = take_spares(pool, tight_spares(m), n);
+    if (h->spare == TIGHT_NO_ROOM)
+        return false;
+    memcpy(pool->spare[h->spare], spare, (size_t)n * TIGHT_HIGHS);
+    return true;
+}
+
+static bool
+pack_panel(const br_mat *m, const uint8_t *raw, int n_out, uint8_t *panel,
+           tight_pool *pool)
+{
+    const mat_format *f = mat_format_of(m->type);
+    uint32_t blocks = m->n_in / br_qinfo_of(m->type)->elems;
+    size_t row = (size_t)blocks * br_qinfo_of(m->type)->bytes;
+
+    memset(panel, 0, m->panel_bytes);
+    if (m->tight)
+        return tighten(m, raw, n_out, panel, pool);
+    if (f->class == MAT_FLOAT)
+        pack_floats(m, raw, n_out, panel);
+    else if (f->class == MAT_RAW)
+        memcpy(panel, raw, (size_t)n_out * row);
+    for (int o = 0; f->class < MAT_FLOAT && o < n_out; o++)
+        pack_integers(m->type, blocks, raw + o * row, o, panel);
+    return true;
+}
+
+bool
 br_mat_pack(const br_mat *m, const uint8_t *raw, uint8_t *dst, uint32_t p0,
             uint32_t p1)
 {
-    const mat_format *f = mat_format_of(m->type);
     const br_qinfo *q = br_qinfo_of(m->type);
     uint64_t row = (uint64_t)(m->n_in / q->elems) * q->bytes;
+    tight_pool *pool = (void *)(dst + br_mat_panels(m) * m->panel_bytes);
+    bool fits = true;
 
-    for (uint32_t p = p0; p < p1; p++) {
-        uint8_t *panel = dst + p * m->panel_bytes;
-        const uint8_t *from = raw + (uint64_t)p * BR_MAT_PANEL * row;
-        int n = (int)BR_MIN(m->n_out - p * BR_MAT_PANEL, BR_MAT_PANEL);
-
-        memset(panel, 0, m->panel_bytes);
-        if (f->class == MAT_FLOAT)
-            pack_floats(m, from, n, panel);
-        else if (f->class == MAT_RAW)
-            memcpy(panel, from, (size_t)n * row);
-        for (int o = 0; f->class < MAT_FLOAT && o < n; o++)
-            pack_integers(m->type, m->n_in / q->elems, from + o * row, o,
-                          panel);
-    }
+    for (uint32_t p = p0; p < p1 && fits; p++)
+        fits =
+            pack_panel(m, raw + (uint64_t)p * BR_MAT_PANEL * row,
+                       (int)BR_MIN(m->n_out - p * BR_MAT_PANEL, BR_MAT_PANEL),
+                       dst + p * m->panel_bytes, pool);
+    return fits;
 }
