@@ -135,7 +135,8 @@ settle(hazards *h, unsigned mask)
         }
 }
 
-/* A scalar instruction that reads what vector ones wrote. */
+/* A scalar instruction that reads what vector ones wrote: that is there then on all
+ * ways, what else they wrote where it was written on all of them. */
 static void
 held_up(hazards *h, const gcn_use *u, unsigned n)
 {
@@ -143,8 +144,11 @@ held_up(hazards *h, const gcn_use *u, unsigned n)
         for (unsigned w = 0; !u[k].write && w < u[k].words; w++) {
             unsigned r = u[k].code + w;
 
-            if (r < SCALARS && h->s.sure_va[r])
+            if (r >= SCALARS)
+                continue;
+            if (h->s.sure_va[r])
                 settle(h, r >= VCC ? WAIT_VA_VCC : WAIT_VA_SDST);
+            h->s.va[r] = 255;
         }
 }
 
