@@ -104,6 +104,16 @@ TEST(gcn_lanes_that_go_back_are_first)
             "E: st.global.u32 [%d1], %r2; ret; }\n");
 }
 
+TEST(gcn_a_block_has_a_number_of_warps)
+{
+    same_everywhere(
+        TOP "add.u64 %d1, %d1, %d2; mov.u32 %r2, %nwarpid; mov.u64 %d4, "
+            "%gridid;\ncvt.u32.u64 %r3, %d4; mad.lo.u32 %r2, %r2, 100, %r3;\n"
+            "mov.u32 %r3, %nclusterid.x; mad.lo.u32 %r2, %r2, 100, %r3;\n"
+            "mov.u32 %r3, %clusterid.x; mad.lo.u32 %r2, %r2, 100, %r3;\n"
+            "add.u32 %r2, %r2, %r1; st.global.u32 [%d1], %r2; ret; }\n");
+}
+
 /* Sums of halves in memory, alone in a word and beside another one. */
 TEST(gcn_halves_are_summed_in_memory)
 {

@@ -217,6 +217,20 @@ warp_id(gm_fn *g, const br_kins *i)
     GM(g, "v_lshrrev_b32", gm_res(g, i, 0), gm_imm(5), w);
 }
 
+/* Of the group, the last one may be a part. */
+static void
+warp_count(gm_fn *g, const br_kins *i)
+{
+    gm_op xy = tmp(g, 'S', 1), all = tmp(g, 'S', 1), up = tmp(g, 'S', 1),
+          n = tmp(g, 'S', 1);
+
+    GM(g, "s_mul_i32", xy, group_size(g, 0), group_size(g, 1));
+    GM(g, "s_mul_i32", all, xy, group_size(g, 2));
+    GM(g, "s_add_u32", up, all, gm_imm(31));
+    GM(g, "s_lshr_b32", n, up, gm_imm(5));
+    give(g, i, 0, n, 1);
+}
+
 static void give2(gm_fn *g, const br_kins *i, gm_op low, gm_op high);
 
 /* Nanoseconds of a clock that all of the processor share and that counts at 100 MHz
@@ -304,6 +318,10 @@ special(gm_fn *g, const br_kins *i)
         warp_id(g, i);
     else if (r >= BR_KS_MASK_EQ && r <= BR_KS_MASK_GT)
         lane_mask(g, i);
+    else if (r == BR_KS_NWARPID)
+        warp_count(g, i);
+    else if (r == BR_KS_GRIDID) /* of a launch alone, as elsewhere here */
+        give2(g, i, gm_imm(0), gm_imm(0));
     else if (r >= BR_KS_CLOCK && r <= BR_KS_GLOBALTIMER_HI)
         clocks(g, i);
     else
