@@ -598,8 +598,12 @@ open_books(server *s)
 {
     bool lost;
 
-    return s->config.db ? br_books_open(&s->books, s->config.db, &lost, &s->st)
-                        : BR_OK;
+    if (!s->config.db || br_books_open(&s->books, s->config.db, &s->stop, &lost,
+                                       &s->st) == BR_OK)
+        return BR_OK;
+    if (s->st.code == BR_E_CANCELLED) /* no mistake now */
+        s->st = (br_status){0};
+    return BR_E_CANCELLED;
 }
 
 void

@@ -204,9 +204,10 @@ br_books_drop(br_books *b, br_engine *e)
 }
 
 static br_code
-start(br_books *b, const char *path, bool *lost, br_status *st)
+start(br_books *b, const char *path, const _Atomic bool *stop, bool *lost,
+      br_status *st)
 {
-    BR_TRY(br_tstore_open(&b->store, path, st));
+    BR_TRY(br_tstore_open_until(&b->store, path, stop, st));
     BR_TRY(br_tstore_begin_run(b->store, lost, st));
     if (*lost)
         br_log(BR_EV_books_lost,
@@ -219,7 +220,8 @@ start(br_books *b, const char *path, bool *lost, br_status *st)
 }
 
 br_code
-br_books_open(br_books **out, const char *path, bool *lost, br_status *st)
+br_books_open(br_books **out, const char *path, const _Atomic bool *stop,
+              bool *lost, br_status *st)
 {
     br_books *b = br_try_calloc(1, sizeof *b);
     br_code code;
@@ -229,7 +231,7 @@ br_books_open(br_books **out, const char *path, bool *lost, br_status *st)
         return br_fail(st, BR_E_OOM, "books: out of memory");
     b->lock = (br_mutex)BR_MUTEX;
     b->log_lock = (br_mutex)BR_MUTEX;
-    code = start(b, path, lost, st);
+    code = start(b, path, stop, lost, st);
     if (code != BR_OK)
         br_books_close(b);
     else

@@ -13,8 +13,9 @@
 
 typedef struct br_books br_books;
 
-/* *lost as br_tstore_begin_run has it. */
-br_code br_books_open(br_books **out, const char *path, bool *lost,
+/* *lost as br_tstore_begin_run has it; stop as br_tstore_open_until. */
+br_code br_books_open(br_books **out, const char *path,
+                      const _Atomic bool *stop, bool *lost,
                       br_status *st) BR_MUST_USE;
 /* The engine has all tenants of the file when it returns, and its ledgers are
  * carried until br_books_drop or close, which it outlives. model: its name,

@@ -12,9 +12,9 @@ typedef br_talk_change change;
 static br_code
 open_all(br_talks *t, br_status *st)
 {
-    BR_TRY(t->kind->open(&t->its, t->c.path, st));
+    BR_TRY(t->kind->open(&t->its, t->c.path, NULL, st));
     BR_TRY(br_talks_make(t, st));
-    BR_TRY(t->kind->open(&t->mine, t->c.path, st));
+    BR_TRY(t->kind->open(&t->mine, t->c.path, NULL, st));
     BR_TRY(br_thread_start(&t->thread, "talks", br_talks_write, t, st));
     t->started = true;
     return BR_OK;

@@ -218,9 +218,10 @@ make_or_migrate(br_tstore *s, br_status *st)
 }
 
 static br_code
-open_all(br_tstore *s, const char *where, br_status *st)
+open_all(br_tstore *s, const char *where, const _Atomic bool *stop,
+         br_status *st)
 {
-    BR_TRY(s->kind->open(&s->db, where, st));
+    BR_TRY(s->kind->open(&s->db, where, stop, st));
     if (s->kind->remote) {
         s->keys = br_try_calloc(KEYS, sizeof *s->keys);
         if (!s->keys)
@@ -275,13 +276,20 @@ br_tstore_absent(const char *where)
 br_code
 br_tstore_open(br_tstore **out, const char *where, br_status *st)
 {
+    return br_tstore_open_until(out, where, NULL, st);
+}
+
+br_code
+br_tstore_open_until(br_tstore **out, const char *where,
+                     const _Atomic bool *stop, br_status *st)
+{
     br_tstore *s = br_try_calloc(1, sizeof *s);
     br_code code = s ? br_db_choose(where, "tenants", &s->kind, st)
                      : br_fail(st, BR_E_OOM, "out of memory");
 
     *out = NULL;
     if (code == BR_OK)
-        code = open_all(s, where, st);
+        code = open_all(s, where, stop, st);
     if (code != BR_OK)
         br_tstore_close(s);
     else

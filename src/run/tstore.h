@@ -57,6 +57,10 @@ bool br_tstore_absent(const char *where);
  * there. */
 br_code br_tstore_open(br_tstore **out, const char *where,
                        br_status *st) BR_MUST_USE;
+/* The same, but that it waits for no answer once *stop is true: CANCELLED. */
+br_code br_tstore_open_until(br_tstore **out, const char *where,
+                             const _Atomic bool *stop,
+                             br_status *st) BR_MUST_USE;
 void br_tstore_close(br_tstore *s);
 const char *br_tstore_name(const br_tstore *s); /* without a password */
 /* A database that went away is looked for again, without waiting. */

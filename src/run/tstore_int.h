@@ -41,8 +41,10 @@ typedef struct br_db_kind {
     const char *make;   /* before the tables, or NULL */
     const char *id;     /* type of a number that is never given twice */
     bool remote;        /* asking takes time, and may fail for a while */
-    /* *out is to be closed after a failure too. */
-    br_code (*open)(br_db **out, const char *where, br_status *st);
+    /* *out is to be closed after a failure too. Once *stop is true it waits no
+     * longer, CANCELLED; NULL: never. */
+    br_code (*open)(br_db **out, const char *where, const _Atomic bool *stop,
+                    br_status *st);
     void (*close)(br_db *db); /* may be NULL */
     br_code (*run)(br_db *db, const br_db_query *q, br_status *st);
     /* Mine until this process ends, however it ends; *got false: another's. */

@@ -27,6 +27,7 @@
 #    include <string.h>
 
 #    define OPEN_NS  INT64_C(10000000000)
+#    define LOOK_NS  INT64_C(100000000)  /* whether nobody wants it any more */
 #    define AGAIN_NS INT64_C(20000000)   /* less than interactive jitter */
 #    define EVERY_NS INT64_C(1000000000) /* between attempts */
 /* Where the last was refused at once, so that it cost nobody anything. */
@@ -44,6 +45,7 @@ enum {
 struct br_db {
     PGconn *conn; /* NULL: none */
     bool connecting;
+    const _Atomic bool *stop;       /* while it is opened, or NULL */
     PostgresPollingStatusType next; /* while it connects */
     int64_t begun_ns;               /* the last attempt */
     int64_t failed_ns;              /* 0: it did not */
@@ -150,10 +152,16 @@ connect_on(br_db *s, int64_t end_ns, br_status *st)
         struct pollfd p = {.fd = PQsocket(s->conn)};
 
         p.events = s->next == PGRES_POLLING_READING ? POLLIN : POLLOUT;
+        if (br_is_told(s->stop))
+            return br_fail(st, BR_E_CANCELLED, "%s: no answer was waited for",
+                           br_str_z(&s->name));
         if (PQstatus(s->conn) != CONNECTION_BAD &&
-            poll(&p, 1, (int)(left / 1000000)) == 0)
+            poll(&p, 1, (int)(BR_MIN(left, LOOK_NS) / 1000000)) == 0) {
+            if (left > LOOK_NS)
+                continue; /* it may be time to stop */
             return br_fail(st, BR_E_TIMEOUT, "%s: no answer yet",
                            br_str_z(&s->name));
+        }
         s->next = PQconnectPoll(s->conn);
     }
     code = s->next == PGRES_POLLING_OK ? begin_session(s, st)
@@ -237,10 +245,11 @@ close_db(br_db *s)
 }
 
 static br_code
-open_db(br_db **out, const char *where, br_status *st)
+open_db(br_db **out, const char *where, const _Atomic bool *stop, br_status *st)
 {
     br_db *s = br_try_calloc(1, sizeof *s);
     size_t n = strlen(where) + 1;
+    br_code code;
 
     if (!s)
         return br_fail(st, BR_E_OOM, "out of memory");
@@ -250,7 +259,10 @@ open_db(br_db **out, const char *where, br_status *st)
         return br_fail(st, BR_E_OOM, "out of memory");
     memcpy(s->where, where, n);
     BR_TRY(make_name(s, st));
-    return ready(s, OPEN_NS, st);
+    s->stop = stop;
+    code = ready(s, OPEN_NS, st);
+    s->stop = NULL;
+    return code;
 }
 
 static const char *

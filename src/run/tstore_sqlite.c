@@ -197,10 +197,11 @@ close_file(br_db *s)
 }
 
 static br_code
-open_db(br_db **out, const char *where, br_status *st)
+open_db(br_db **out, const char *where, const _Atomic bool *stop, br_status *st)
 {
     br_db *s = br_try_calloc(1, sizeof *s);
 
+    (void)stop; /* a file waits for nobody */
     if (!s)
         return br_fail(st, BR_E_OOM, "%s: out of memory", where);
     *out = s; /* the caller closes it */

@@ -361,7 +361,7 @@ TEST(http_wants_the_key_of_a_tenant)
     c.port = 0;
     c.db = db;
     sk_open(&k, &(sk_config){.http = c});
-    t_ok(br_books_open(&books, db, &lost, &st), &st);
+    t_ok(br_books_open(&books, db, NULL, &lost, &st), &st);
     t_ok(br_books_add(books, k.ek.e, "fake", NULL, &st), &st);
     bearer = t_printf("Authorization: Bearer %s\r\n", key);
     ck_assert_int_eq(sk_ask(&k, "GET /v1/models", "", NULL).status, 401);

@@ -30,7 +30,7 @@ open_admin_as(admin *s, const br_http_config *as)
     c.admin = t_printf("%s/admin", t_tmpdir());
     t_write(c.admin, "a-long-line-of-the-admin\n", 25);
     sk_open(&s->k, &(sk_config){.http = c});
-    t_ok(br_books_open(&s->books, c.db, &lost, &st), &st);
+    t_ok(br_books_open(&s->books, c.db, NULL, &lost, &st), &st);
     t_ok(br_books_add(s->books, s->k.ek.e, "fake", NULL, &st), &st);
 }
 

@@ -128,7 +128,7 @@ TEST(slots_of_other_tenants_are_not_told)
     }
     br_tstore_close(store);
     sk_open(&k, &(sk_config){.fake = {.n_slots = 2, .step_ns = MS}, .http = c});
-    t_ok(br_books_open(&books, c.db, &lost, &st), &st);
+    t_ok(br_books_open(&books, c.db, NULL, &lost, &st), &st);
     t_ok(br_books_add(books, k.ek.e, "fake", NULL, &st), &st);
     fd = keep_busy(&k, bearer[0], "a");
     text = when_busy(&k, "GET /slots", bearer[0], "\"is_processing\":true");
@@ -226,7 +226,7 @@ TEST(a_guess_at_anothers_prompt_costs_what_it_always_does)
     }
     br_tstore_close(store);
     sk_open(&k, &(sk_config){.http = c});
-    t_ok(br_books_open(&books, c.db, &lost, &st), &st);
+    t_ok(br_books_open(&books, c.db, NULL, &lost, &st), &st);
     t_ok(br_books_add(books, k.ek.e, "fake", NULL, &st), &st);
     for (int i = 0; i < SECRETS; i++) {
         guess first = ask_alone(&k, key[AL], secret(i));

@@ -199,7 +199,7 @@ TEST(http_shows_responses_to_nobody_else)
         who[i] = t_printf("Authorization: Bearer %s\r\n", key);
     }
     open_keeping(&k, c);
-    t_ok(br_books_open(&books, c.db, &lost, &st), &st);
+    t_ok(br_books_open(&books, c.db, NULL, &lost, &st), &st);
     t_ok(br_books_add(books, k.ek.e, "fake", NULL, &st), &st);
     id = id_of(respond(&k, who[0], "\"input\":\"Hi\""));
     ck_assert_int_eq(status_of(&k, "GET", id, who[0]), 200);

@@ -6,11 +6,13 @@
 #include "engine_kit.h"
 #include "pg_kit.h"
 
+#include <arpa/inet.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -610,7 +612,7 @@ books_carry(const char *path)
 
     ek_open(&k, (br_lm_fake_config){0}, (br_engine_config){0});
     t_ok(br_tstore_create(s, "early", &q, &id, key, &st), &st);
-    t_ok(br_books_open(&b, path, &lost, &st), &st);
+    t_ok(br_books_open(&b, path, NULL, &lost, &st), &st);
     t_ok(br_books_add(b, k.e, "fake", NULL, &st), &st);
     ck_assert(!lost);
     t_ok(br_tstore_create(s, "late", &q, &late, key, &st), &st);
@@ -678,6 +680,29 @@ refuses_without_telling(const pg_server *p)
         br_tstore_open(&s, pg_url(p, "s3cr3t%20word", "nowhere"), &st),
         BR_E_IO);
     ck_assert_msg(strstr(st.msg, "\"nowhere\" does not exist"), "%s", st.msg);
+}
+
+/* Whose server takes connections and says nothing is not waited for by who ends. */
+TEST(tstore_waits_for_no_database_when_it_is_to_stop)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof a;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const _Atomic bool stop = true;
+    int64_t begin = br_now_ns();
+    br_status st = {0};
+    br_tstore *s;
+
+    ck_assert(fd >= 0 && bind(fd, (void *)&a, sizeof a) == 0 &&
+              listen(fd, 8) == 0 && getsockname(fd, (void *)&a, &len) == 0);
+    if (br_tstore_open_until(
+            &s, t_printf("postgres://u@127.0.0.1:%d/d", ntohs(a.sin_port)),
+            &stop, &st) == BR_E_UNSUPPORTED)
+        t_skip("built without libpq");
+    ck_assert_msg(st.code == BR_E_CANCELLED, "%s", st.msg);
+    ck_assert_int_lt(br_now_ns() - begin, INT64_C(8000000000));
+    close(fd);
 }
 
 /* Connecting again takes a few milliseconds, or a second after a failure. */
