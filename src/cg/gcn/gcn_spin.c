@@ -246,10 +246,10 @@ counts_on(const spin *s, uint32_t v, uint32_t *phi, int64_t *by)
     *phi = v;
     if (i->op == BR_K_PHI)
         return is_head(s, v);
-    second = gm_literal(s->g, i, 1, &k);
-    if (i->op != BR_K_ADD && !(i->op == BR_K_SUB && second))
+    if (i->op != BR_K_ADD && i->op != BR_K_SUB)
         return false;
-    if (!second && !gm_literal(s->g, i, 0, &k))
+    second = gm_literal(s->g, i, 1, &k);
+    if (!second && (i->op == BR_K_SUB || !gm_literal(s->g, i, 0, &k)))
         return false;
     *by = br_ktinfo_of[i->type].bytes == 8 ? (int64_t)k : (int32_t)k;
     if (i->op == BR_K_SUB)
