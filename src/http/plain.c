@@ -462,19 +462,52 @@ own_tenant(br_http *h, br_http_conn *c)
     return false;
 }
 
+typedef struct of_tenant {
+    uint32_t id;
+    br_quota *quota;
+    bool found;
+} of_tenant;
+
+static bool
+take_quota(void *ctx, const br_tenant *t)
+{
+    of_tenant *of = ctx;
+
+    if (t->id == of->id) {
+        *of->quota = t->quota;
+        of->found = true;
+    }
+    return !of->found;
+}
+
+/* Of the engine, or of the store where all models rest. */
+static bool
+has_quota(br_http *h, uint32_t tenant, br_quota *out)
+{
+    of_tenant of = {tenant, out, false};
+    br_status st = {0};
+
+    if (h->model)
+        return br_engine_tenant_quota(h->model->m.engine, tenant, out);
+    return br_tstore_each(h->store, take_quota, &of, &st) == BR_OK && of.found;
+}
+
 /* With a file: all there ever was, up to a second ago. */
 void
 br_on_usage(br_http *h, br_http_conn *c)
 {
-    br_engine *e = h->model->m.engine;
     br_status st = {0};
     br_str out = {0};
     br_ledger l;
     br_quota q;
 
+    if (!h->model && !h->store) { /* it is the engine's */
+        br_reply_error(h, c, 503, NULL, "no model is loaded");
+        return;
+    }
     if (!own_tenant(h, c))
         return;
-    if (!br_engine_tenant_quota(e, c->tenant, &q)) {
+    if (!has_quota(h, c->tenant, &q)) {
         br_reply_error(h, c, 404, NULL, "no such tenant");
         return;
     }
@@ -484,7 +517,7 @@ br_on_usage(br_http *h, br_http_conn *c)
             return;
         }
     } else {
-        (void)br_engine_ledger(e, c->tenant, &l);
+        (void)br_engine_ledger(h->model->m.engine, c->tenant, &l);
     }
     put_ledger(&out, c->tenant, &l, &q);
     br_reply_json(h, c, &out);

@@ -21,8 +21,7 @@ enum {
     ASK = 4,
     ADMIN = 8,
     STORE = 16,
-    ANY = 32,
-    PICK = 64,
+    PICK = 32,
 };
 
 static const struct route {
@@ -280,6 +279,7 @@ void
 br_route_again(br_http *h, br_http_conn *c)
 {
     const struct route *r;
+    br_status st = {0};
 
     c->tenant = BR_TENANT_LOCAL;
     c->id_twice = br_is_anthropic(c); /* its clients look for that one */
@@ -300,10 +300,13 @@ br_route_again(br_http *h, br_http_conn *c)
     h->model = br_served_find(h, NULL);
     if (!may_ask(h, c, r->flags))
         return;
-    if (c->model[0] && (r->flags & (MODEL | ANY | PICK)) == MODEL)
+    if (c->model[0] && (r->flags & (MODEL | PICK)) == MODEL)
         h->model = br_served_find(h, c->model); /* to look is not to ask */
     if ((r->flags & ASK) && h->draining)
         br_reply_error(h, c, 503, NULL, "the server is shutting down");
+    else if ((r->flags & MODEL) && (r->flags & ADMIN) && h->rests &&
+             br_choose_model(h, c, NULL, &st) != BR_OK)
+        br_no_model(h, c, &st); /* quotas are held against its pages */
     else if ((r->flags & MODEL) && !h->model &&
              !(h->rests && (r->flags & PICK)))
         br_reply_error(h, c, 503, NULL,

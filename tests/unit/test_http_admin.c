@@ -105,6 +105,63 @@ TEST(tenants_are_made_changed_and_given_new_keys)
     close_admin(&s);
 }
 
+/* ---- while the model rests -------------------------------------------------- */
+
+/* It comes at once. */
+static bool
+on_wanted_again(void *ctx, const char *name, char *comes, size_t n)
+{
+    sk *k = ctx;
+    const br_http_model m = {.name = "fake",
+                             .engine = k->ek.e,
+                             .tok = k->ek.tok,
+                             .chat = k->chat,
+                             .n_ctx = k->ek.c.lm->n_ctx,
+                             .tier = "fake"};
+    br_status st = {0};
+
+    (void)name;
+    (void)snprintf(comes, n, "fake");
+    t_ok(br_http_ready(k->http, &m, &st), &st);
+    return true;
+}
+
+static void
+await_rest(const sk *k)
+{
+    while (!strstr(sk_ask(k, "GET /health", "", NULL).body, "idle"))
+        br_sleep_ns(1000000);
+}
+
+TEST(tenants_are_looked_at_while_the_model_rests_and_changed_when_it_is_there)
+{
+    br_http_config c = br_http_config_default();
+    sk_answer a;
+    char *key;
+    admin s;
+
+    c.idle_ns = 100000000;
+    c.wanted = on_wanted_again;
+    c.ctx = &s.k;
+    open_admin_as(&s, &c);
+    await_rest(&s.k);
+    a = sk_ask(&s.k, "POST /v1/tenants", ADMIN, "{\"name\":\"al\"}");
+    ck_assert_msg(a.status == 200, "%s", a.body);
+    key = bearer(a.body);
+    await_rest(&s.k);
+    a = sk_ask(&s.k, "GET /v1/tenants/me/usage", key, NULL);
+    ck_assert_msg(a.status == 200 && strstr(a.body, "\"tokens_prompted\":0"),
+                  "%s", a.body);
+    a = sk_ask(&s.k, "GET /v1/tenants/me/requests", key, NULL);
+    ck_assert_msg(a.status == 200, "%s", a.body);
+    ck_assert_str_eq(sk_ask(&s.k, "GET /health", "", NULL).body,
+                     "{\"status\":\"idle\"}");
+    a = sk_ask(&s.k, "PATCH /v1/tenants/al", ADMIN, "{\"slots\":1}");
+    ck_assert_msg(a.status == 200 && strstr(a.body, "\"slots\":1"), "%s",
+                  a.body);
+    close_admin(&s);
+}
+
 /* ---- a tenant's model ------------------------------------------------------ */
 
 typedef struct other {
