@@ -2,6 +2,7 @@
  *
  *   bench-cuda-decode [SHAPE...] [--image mega.cubin] [--quick]
  *                     [--depths A/B/C,D/E/F...] [--profile] [--repeat N]
+ *                     [--plain | --both]
  *   bench-cuda-decode --stay N SHAPE [--image mega.cubin]
  *
  * Random weights of a real shape. For each shape: one step against the obvious
@@ -9,7 +10,8 @@
  * (bits), mega against itself (bits, 20 times), draws against the host's, then
  * milliseconds per token at several positions. Nothing is timed that was not
  * checked first. --depths: the same with so many chunks under way
- * (shallow/deep). Exit 0, 1 when a check fails, 5 without a device.
+ * (shallow/deep). --plain: BF16 with 16 bits a weight in the streams; --both: each
+ * such shape with 12, then with 16. Exit 0, 1 when a check fails, 5 without a device.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/half.h"
 #include "base/rng.h"
@@ -21,32 +23,32 @@
 
 static const br_cu_shape shapes[] = {
     {"tiny", BR_CU_BF16, 2, 512, 8, 2, 64, 1024, 600, 1e4f, 1e-5f, false, true,
-     true, NULL},
+     true, NULL, false},
     {"tiny-128", BR_CU_BF16, 2, 512, 4, 2, 128, 512, 600, 1e6f, 1e-6f, true,
-     false, false, NULL},
+     false, false, NULL, false},
     {"tiny-q8_0", BR_CU_Q8_0, 1, 512, 16, 2, 64, 512, 600, 1e4f, 1e-5f, true,
-     false, true, NULL},
+     false, true, NULL, false},
     {"tiny-128-q8_0", BR_CU_Q8_0, 2, 512, 4, 1, 128, 1536, 600, 1e6f, 1e-6f,
-     true, false, false, NULL},
+     true, false, false, NULL, false},
     /* a step's copies fit in the slots: the next step's pages come early */
     {"tiny-ahead", BR_CU_BF16, 1, 512, 8, 1, 64, 512, 64, 1e4f, 1e-5f, false,
-     true, true, NULL},
+     true, true, NULL, false},
     {"tiny-q4_k", BR_CU_Q4_K, 1, 512, 16, 2, 64, 512, 600, 1e4f, 1e-5f, false,
-     false, true, NULL},
+     false, true, NULL, false},
     {"tiny-128-q4_k", BR_CU_Q4_K, 2, 512, 4, 1, 128, 1536, 600, 1e6f, 1e-6f,
-     true, false, false, NULL},
+     true, false, false, NULL, false},
     {"llama-3.2-1b", BR_CU_BF16, 16, 2048, 32, 8, 64, 8192, 128256, 5e5f, 1e-5f,
-     false, true, true, NULL},
+     false, true, true, NULL, false},
     {"qwen3-8b", BR_CU_BF16, 36, 4096, 32, 8, 128, 12288, 151936, 1e6f, 1e-6f,
-     true, false, false, NULL},
+     true, false, false, NULL, false},
     {"llama-3.2-1b-q8_0", BR_CU_Q8_0, 16, 2048, 32, 8, 64, 8192, 128256, 5e5f,
-     1e-5f, false, false, true, NULL},
+     1e-5f, false, false, true, NULL, false},
     {"qwen3-8b-q8_0", BR_CU_Q8_0, 36, 4096, 32, 8, 128, 12288, 151936, 1e6f,
-     1e-6f, true, false, false, NULL},
+     1e-6f, true, false, false, NULL, false},
     {"llama-3.2-1b-q4_k", BR_CU_Q4_K, 16, 2048, 32, 8, 64, 8192, 128256, 5e5f,
-     1e-5f, false, false, true, NULL},
+     1e-5f, false, false, true, NULL, false},
     {"qwen3-8b-q4_k", BR_CU_Q4_K, 36, 4096, 32, 8, 128, 12288, 151936, 1e6f,
-     1e-6f, true, false, false, NULL},
+     1e-6f, true, false, false, NULL, false},
 };
 
 static void
@@ -63,15 +65,14 @@ run(struct bench *b, const char *name, uint32_t grid, uint32_t block,
 static uint64_t
 fill(struct bench *b, uint64_t p, uint64_t n, double scale)
 {
-    static uint64_t seed = 1;
     uint64_t pairs = n / 2;
     float s = (float)scale;
-    void *params[] = {&p, &pairs, &seed, &s};
+    void *params[] = {&p, &pairs, &b->seed, &s};
 
     if (!p)
         OK(b, br_cuda_alloc(&b->cu, &p, n * 2, &b->st));
     params[0] = &p;
-    seed++;
+    b->seed++;
     run(b, "br_fill_bf16", 1024, 256, params);
     return p;
 }
@@ -82,8 +83,8 @@ fill_matrix(struct bench *b, uint64_t rows, uint64_t cols)
 {
     double scale = 1.0 / sqrt((double)cols);
     const bool q8 = b->d.shape.format == BR_CU_Q8_0;
-    static uint64_t turn;
-    uint64_t p = 0, blocks = rows * cols / (q8 ? 32 : 256), seed = ++turn << 32;
+    uint64_t p = 0, blocks = rows * cols / (q8 ? 32 : 256),
+             seed = ++b->turn << 32;
     float s = (float)scale;
     void *params[] = {&p, &blocks, &seed, &s};
 
@@ -99,10 +100,9 @@ fill_matrix(struct bench *b, uint64_t rows, uint64_t cols)
 static void
 fill_f32(struct bench *b, uint64_t p, uint64_t n, float mean, float scale)
 {
-    static uint64_t seed;
-    void *params[] = {&p, &n, &seed, &mean, &scale};
+    void *params[] = {&p, &n, &b->seed_f32, &mean, &scale};
 
-    seed++;
+    b->seed_f32++;
     run(b, "br_fill_f32", 256, 256, params);
 }
 
@@ -114,6 +114,7 @@ make_weights(struct bench *b)
     const uint64_t A = (uint64_t)s->n_heads * s->head_dim;
     struct weights *w = &b->w;
 
+    b->seed = 1, b->turn = b->seed_f32 = 0;
     fill(b, b->d.embed, s->vocab * H, 1.0);
     for (uint32_t l = 0; l < s->n_layers; l++) {
         w->qkv[l] = fill_matrix(b, Q, H);
@@ -725,6 +726,7 @@ bench_shape(struct bench *b, const br_cu_shape *s)
     /* first, inside, end and start of a block of 256; many blocks */
     static const uint32_t seen[] = {0, 5, 127, 254, 256, 1000};
     bool big = s->n_layers > 2;
+    br_cu_odd odd;
     int bad = 0;
 
     OK(b, br_cu_decode_new(&b->d, &b->cu, s, (b->stay ? b->stay : 8192) + 256,
@@ -734,6 +736,13 @@ bench_shape(struct bench *b, const br_cu_shape *s)
            s->name, s->n_layers, (double)b->d.plan.stream_bytes / 1e6,
            b->d.regs, b->d.local_bytes, b->d.plan.n_inst);
     make_weights(b);
+    OK(b, br_cu_decode_odd(&b->d, &odd, &b->st));
+    if (odd.weights)
+        printf(
+            "lists %-14s %u weights, %u groups, %u chunks with too many  %s\n",
+            s->name, odd.weights, odd.groups, odd.chunks,
+            odd.chunks ? "BAD" : "ok");
+    bad |= odd.chunks != 0;
     if (b->stay)
         bad = stay(b) || check(b, b->stay - 1);
     for (size_t i = 0; i < BR_COUNT(seen) && !b->stay; i++)
@@ -761,6 +770,24 @@ bench_shape(struct bench *b, const br_cu_shape *s)
     return bad;
 }
 
+/* The shape in the forms that are asked for. */
+static int
+bench_forms(struct bench *b, const br_cu_shape *s)
+{
+    br_cu_shape plain = *s;
+    char name[32];
+    int bad = 0;
+
+    if (!b->plain || s->format != BR_CU_BF16)
+        bad = bench_shape(b, s);
+    snprintf(name, sizeof name, "%s-16", s->name);
+    plain.name = name;
+    plain.plain = true;
+    if ((b->plain || b->both) && s->format == BR_CU_BF16)
+        bad |= bench_shape(b, &plain);
+    return bad;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -777,6 +804,8 @@ main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         b.profile |= !strcmp(argv[i], "--profile");
         b.quick |= !strcmp(argv[i], "--quick");
+        b.plain |= !strcmp(argv[i], "--plain");
+        b.both |= !strcmp(argv[i], "--both");
     }
     for (int i = 1; i + 1 < argc; i++) {
         if (!strcmp(argv[i], "--depths"))
@@ -799,7 +828,7 @@ main(int argc, char **argv)
         for (int i = 1; i < argc; i++)
             wanted |= !strcmp(argv[i], shapes[k].name);
         if (wanted)
-            bad |= bench_shape(&b, &shapes[k]);
+            bad |= bench_forms(&b, &shapes[k]);
         if (bad)
             break;
     }

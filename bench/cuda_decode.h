@@ -24,9 +24,11 @@ struct bench {
     br_status st;
     const void *image;
     const char *depths;
+    uint64_t seed, turn, seed_f32; /* of weights, from a shape's first on */
     bool profile, quick;
-    uint32_t repeat; /* times that a step is to give the same bits */
-    uint32_t stay;   /* tokens of a launch that stays, and nothing else */
+    bool plain, both; /* BF16 with 16 bits a weight; after 12 */
+    uint32_t repeat;  /* times that a step is to give the same bits */
+    uint32_t stay;    /* tokens of a launch that stays, and nothing else */
 };
 
 #define OK(b, call)                                      \

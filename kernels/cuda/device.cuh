@@ -416,6 +416,13 @@ lds32(u32 a)
     asm volatile("ld.shared.u32 %0, [%1];" : "=r"(r) : "r"(a));
     return r;
 }
+BR_DEV u32
+lds16(u32 a)
+{
+    u16 r;
+    asm volatile("ld.shared.u16 %0, [%1];" : "=h"(r) : "r"(a));
+    return r;
+}
 /* ---- global memory that other blocks write ------------------------------ */
 BR_DEV u64
 ld_relaxed64(const u64 *p)

@@ -30,7 +30,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 
 #define HEADS 4 /* query heads of a task */
-#define FOLD  56 /* blocks that a fold has in shared memory at once: 14336 positions */
+#define FOLD  48 /* blocks that a fold has in shared memory at once: 12288 positions */
 
 struct task {
     u32 kvh, head, n_heads; /* the query heads [head, head + n_heads) */
@@ -730,10 +730,11 @@ give_heads(const struct worker *w, u32 layer, u32 first, u32 n, float y)
     u32x4 *to = made_at<F>(w, layer, false);
     const u32 all = args.n_heads * args.head_dim;
 
-    if constexpr (F::EIGHTS)
+    if constexpr (F::EIGHTS) {
+        y = F::lift(y);
         give_eight(eight_at(to, (first + t) / 8, all),
                    pack_bf16(y, shfl_xor_f(y, 1)), t < n && (t & 7) == 0);
-    else
+    } else
         F::give_tile(to + (first + t) / 16, all / 16, t & 15, y, 0.0f,
                      epoch_now(), t < n);
 }

@@ -1,9 +1,10 @@
 /* mega_decode.cu - a whole decode step of a dense transformer in one launch.
  *
- *   gather x (words of other workers) -> tensor cores over 24 to 44 slots for
- *   copies of 4 to 8 KiB -> finish rows -> publish words
+ *   gather x (words of other workers) -> tensor cores over 16 to 44 slots for
+ *   copies of 4 to 12 KiB -> finish rows -> publish words
  *
- *   warps 0 - 11   multiply (Q4_K: all 16), then finish rows      16 .. load
+ *   warps 0 - 11   multiply (Q4_K, BF16 in 12 bits: all 16), then       16 .. load
+ *                  finish rows
  *         15 ..    gather the next input, a tile a thread, as many as it has
  *
  * A loader copies a worker's stream chunk after chunk, as far ahead as slots
@@ -427,6 +428,7 @@ finish(const struct worker *w, const struct br_mk_inst *in, struct asked a)
         const u32 tile = in->tile0 + w->t / 16;
         float act = mul_rn(silu(y), shfl_xor_f(y, 8));
         if constexpr (F::EIGHTS) {
+            act = F::lift(act);
             give_eight(eight_at(made_at<F>(w, layer, true), tile, args.inter),
                        pack_bf16(act, shfl_xor_f(act, 1)),
                        mine && (w->t & 15) == 0);
@@ -811,6 +813,8 @@ decode(const struct br_mk_launch &l)
     }
 KERNEL(br_mega_64_bf16, 64, bf16_weights)
 KERNEL(br_mega_128_bf16, 128, bf16_weights)
+KERNEL(br_mega_64_bf12, 64, bf12_weights)
+KERNEL(br_mega_128_bf12, 128, bf12_weights)
 KERNEL(br_mega_64_q8_0, 64, q8_0_weights)
 KERNEL(br_mega_128_q8_0, 128, q8_0_weights)
 KERNEL(br_mega_64_q4_k, 64, q4_k_weights)

@@ -44,24 +44,28 @@ free_after(u32 empty, u32 sums)
     mbar_arrive(empty, READERS / 32 + (sums & args.n_workers >> 8));
 }
 
+/* 2^n */
+BR_DEV float
+power(i32 n)
+{
+    return as_f32((u32)(n + 127) << 23);
+}
+
 /* What the words of a tile say besides: the squares' sum, that of x. */
 struct from_tile {
     float square, all;
 };
 
-/* bf16: one chain of 32 mma for the segment. */
-struct bf16_weights {
-    enum {
-        COPY = BR_MK_CHUNK_BF16 / 2,
-        ROOM = COPY,
-        COPIES = 2,
-        SLOTS = 24,
-        WARPS = 12,
-        LOADERS = 2,
-        LATE = 8, /* of so many makers one may be when words are looked at */
-        EIGHTS = 1 /* attention's output and the activations come in words of 8 */
-    };
+/* What takes x as bf16; LIFT: times 2^BR_MK_LIFT, which who makes it does. */
+template <bool LIFT>
+struct bf16_of_x {
+    enum { EIGHTS = 1 }; /* attention's output and the activations come in words of 8 */
 
+    BR_DEV float
+    lift(float x)
+    {
+        return LIFT ? mul_rn(x, power(BR_MK_LIFT)) : x;
+    }
     /* Lane t of k-step j reads its B operand, pairs of columns t and t + 4 of
      * the tile, at j*32 + t*8: pairs of a tile lie as 0 4 1 5 2 6 3 7. */
     BR_DEV void
@@ -75,11 +79,13 @@ struct bf16_weights {
     BR_DEV void
     put_tile(u32 tile, const float *x)
     {
-        put_pairs(tile,
-                  u32x4{pack_bf16(x[0], x[1]), pack_bf16(x[2], x[3]),
-                        pack_bf16(x[4], x[5]), pack_bf16(x[6], x[7])},
-                  u32x4{pack_bf16(x[8], x[9]), pack_bf16(x[10], x[11]),
-                        pack_bf16(x[12], x[13]), pack_bf16(x[14], x[15])});
+        u32 p[8];
+
+#pragma unroll
+        for (u32 i = 0; i < 8; i++)
+            p[i] = pack_bf16(lift(x[2 * i]), lift(x[2 * i + 1]));
+        put_pairs(tile, u32x4{p[0], p[1], p[2], p[3]},
+                  u32x4{p[4], p[5], p[6], p[7]});
     }
     /* The words of a tile, pairs 0 1 2 | 4 5 6 | 3 7 and the sum of squares. */
     enum { X_WORDS = BR_MK_X_BF16 };
@@ -103,6 +109,7 @@ struct bf16_weights {
 #pragma unroll
         for (u32 m = 1; m < 16; m <<= 1)
             sum = add_rn(sum, shfl_xor_f(sum, m));
+        x = lift(x);
         const u32 p = pack_bf16(x, shfl_xor_f(x, 1));
         const u32 p1 = shfl_xor(p, 2), p2 = shfl_xor(p, 4), p4 = shfl_xor(p, 8);
 
@@ -111,6 +118,19 @@ struct bf16_weights {
         if (send && i == 6)
             st_word(to + 2 * tiles, u32x4{p, p4, as_u32(sum), epoch});
     }
+};
+
+/* bf16: one chain of 32 mma for the segment. */
+struct bf16_weights : bf16_of_x<false> {
+    enum {
+        COPY = BR_MK_CHUNK_BF16 / 2,
+        ROOM = COPY,
+        COPIES = 2,
+        SLOTS = 24,
+        WARPS = 12,
+        LOADERS = 2,
+        LATE = 8 /* of so many makers one may be when words are looked at */
+    };
 
     /* Sums so far of rows lane / 4 and lane / 4 + 8. */
     struct sums {
@@ -159,6 +179,139 @@ struct bf16_weights {
                 take4(a[0], x[0], A, X, 16, lane);
             }
         }
+    }
+    BR_DEV void
+    put_sums(float *part, const struct sums *s, u32 lane)
+    {
+        if ((lane & 3) == 0) {
+            part[lane >> 2] = s->c[0];
+            part[8 + (lane >> 2)] = s->c[2];
+        }
+    }
+};
+
+/* bf16 in 12 bits, without a loss: of 8 exponent bits a row's weights use 4, but for
+ * one of 8192 or so (a normal distribution), which is listed (mega_table.h). A pair
+ * is s0000eee e mmmmmmm twice: an and makes four high bytes of the nibbles, another one
+ * of the word turned by 4 bits the other four, and four prmt put low bytes beside
+ * them; 7 instructions for 8 weights. So exponents begin at 1, and zero is zero; what
+ * that takes from products, 2^-126 and less, x has more, and the row's factor gives
+ * back: a sum is that of bf16_weights, to the bit, but for the listed. */
+struct bf12_weights : bf16_of_x<true> {
+    enum {
+        COPY = BR_MK_CHUNK_BF12,
+        ROOM = COPY,
+        COPIES = 1,
+        SLOTS = 16,
+        WARPS = 16,
+        LOADERS = 2,
+        LATE = 8
+    };
+    struct sums {
+        float c[4];
+        float listed[2]; /* of x that is lifted and whole weights */
+    };
+    BR_DEV struct sums
+    none(void)
+    {
+        return {{0.0f, 0.0f, 0.0f, 0.0f}, {0.0f, 0.0f}};
+    }
+    /* Four k-steps. */
+    struct four {
+        u32x4 low[2], high;
+        u32x2 x[4];
+    };
+    BR_DEV void
+    take(struct four *f, u32 A, u32 X, u32 lane)
+    {
+        f->low[0] = lds128(A);
+        f->low[1] = lds128(A + 512);
+        f->high = lds128(A + 1024);
+#pragma unroll
+        for (u32 i = 0; i < 4; i++)
+            lds64_if(&f->x[i], X + i * 32, lane < 4);
+    }
+    BR_DEV u32x4
+    operand(const struct four *f, u32 k)
+    {
+        const u32 low = (&f->low[k / 2].x)[k % 2 * 2];
+        const u32 more = (&f->low[k / 2].x)[k % 2 * 2 + 1];
+        const u32 n = (&f->high.x)[k];
+        const u32 h = n & 0x87878787, g = (n << 4 | n >> 28) & 0x87878787;
+
+        return {prmt(low, h, 0x5140), prmt(low, h, 0x7362),
+                prmt(more, g, 0x5140), prmt(more, g, 0x7362)};
+    }
+    BR_DEV void
+    add_listed(struct sums *s, u32 e, u32 X, u32 lane)
+    {
+        const u32 row = (e >> 10 & 15) - (lane >> 2);
+        const float y = mul_rn(bf16_hi(e), bf16_lo(lds16(X + (e & 1023))));
+
+        if (row == 0)
+            s->listed[0] = add_rn(s->listed[0], y);
+        if (row == 8)
+            s->listed[1] = add_rn(s->listed[1], y);
+    }
+    /* Those of groups, which are few or none: 1 us each from memory. */
+    BR_DEV void
+    add_groups(struct sums *s, u32 link, u32 X, u32 lane)
+    {
+#pragma unroll 1
+        while (link) {
+            const u32 v = args.more[(link >> 15) * BR_MK_GROUP + lane];
+#pragma unroll 1
+            for (u32 i = 0; i < BR_MK_GROUP - 1; i++) {
+                const u32 e = shfl_from(v, i);
+                if (!e)
+                    break;
+                add_listed(s, e, X, lane);
+            }
+            link = shfl_from(v, BR_MK_GROUP - 1);
+        }
+    }
+    /* The listed weights, in their order; what the last one is, if that is no weight.
+     * While products run. */
+    BR_DEV u32
+    listed(struct sums *s, u32 from, u32 X, u32 lane)
+    {
+#pragma unroll 1
+        for (u32 at = from; at != from + BR_MK_LISTED * 4; at += 4) {
+            const u32 e = lds32(at);
+            if (!e || (e & BR_MK_LINK))
+                return e;
+            add_listed(s, e, X, lane);
+        }
+        return 0;
+    }
+    /* In one chain, as bf16_weights. */
+    BR_DEV void
+    chunk(struct sums *s, const struct slot *at, u32 seg, u32 lane)
+    {
+        const u32 A = at->from + lane * 16;
+        const u32 X = smem_of(S->x) + seg * 1024, XL = X + (lane & 3) * 8;
+        struct four f[2] = {};
+        u32 more = 0;
+
+        mbar_wait(at->full, at->parity);
+        take(&f[0], A, XL, lane);
+#pragma unroll
+        for (u32 g = 0; g < 8; g++) {
+            if (g < 7)
+                take(&f[(g + 1) & 1], A + (g + 1) / 4 * BR_MK_BF12_HALF + (g + 1) % 4 * 1536,
+                     XL + (g + 1) * 128, lane);
+#pragma unroll
+            for (u32 k = 0; k < 4; k++)
+                mma_bf16(s->c, operand(&f[g & 1], k), f[g & 1].x[k]);
+            if (g == 3)
+                more = listed(s, at->from + BR_MK_BF12_LIST, X, lane);
+        }
+        const u32 by = lds16(at->from + BR_MK_BF12_ROWS + (lane >> 2) * 2);
+        add_groups(s, more, X, lane);
+#pragma unroll
+        for (u32 i = 0; i < 2; i++)
+            s->c[2 * i] = fma_rn(s->c[2 * i], as_f32((by >> 8 * i & 255) << 23),
+                                 mul_rn(s->listed[i], power(-BR_MK_LIFT)));
     }
     BR_DEV void
     put_sums(float *part, const struct sums *s, u32 lane)

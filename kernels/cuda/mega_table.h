@@ -9,6 +9,10 @@
  *           tensor core takes its A operand: a segment of 512 of the numbers
  *           contract
  *             bf16  32 k-steps of m16n8k16 x 32 lanes x 16 bytes: 16 KiB
+ *             bf12  bf16 in 12 bits: a sign, 4 bits of exponent above that of the
+ *                   row, 7 of mantissa; two halves, each of 4 groups of 4 k-steps:
+ *                   32 lanes x 16 low bytes, twice, then 32 lanes x 4 words of
+ *                   their high nibbles; then 64 bytes more (BR_MK_LISTED): 12352
  *             q8_0  16 blocks of m16n8k32 x 32 lanes x 16 bytes, then the
  *                   scales, f16 [16 rows][16 blocks]: 8.5 KiB
  *             q4_k  8 pairs of blocks x 32 lanes x 16 bytes, scales in f16 [16][16],
@@ -50,14 +54,15 @@ enum {
     BR_MK_THREADS = 512, /* that compute; then a group of warps for loading */
     BR_MK_BLOCK = 640,
     BR_MK_SEG = 512,     /* columns of a chunk */
-    BR_MK_RING = 196608, /* bytes of chunks in flight */
+    BR_MK_RING = 197632, /* bytes of chunks in flight */
     BR_MK_CHUNK_BF16 = 16384,
+    BR_MK_CHUNK_BF12 = 12352,
     BR_MK_CHUNK_Q8_0 = 8704,
     BR_MK_CHUNK_Q4_K = 4928,
     BR_MK_MAX_SLOTS = 44,
     BR_MK_MAX_DEEP = 12,   /* copies under way, at most */
     BR_MK_MAX_K = 12288,   /* widest input vector */
-    BR_MK_MAX_PARTS = 128, /* chunks of one phase of one worker */
+    BR_MK_MAX_PARTS = 124, /* chunks of one phase of one worker */
     BR_MK_MAX_TILES = 32,  /* tiles of one: a thread a row */
     BR_MK_KV_BLOCK = 256,  /* positions folded at once (numbers contract) */
     BR_MK_PAGE = 16,       /* positions of a KV page */
@@ -178,6 +183,7 @@ struct br_mk_args {
     float *logits;                     /* out: [vocab] of the last step, or 0 */
     struct br_mk_host *host;
     struct br_mk_step *step;
+    const unsigned int *more;    /* groups of weights that are listed */
     unsigned int *hints;         /* [layers + 1][4] counters, 128 bytes apart */
     unsigned long long *profile; /* [workers][n_inst][4] clocks, or 0 */
     struct br_mk_map map;
@@ -188,6 +194,26 @@ struct br_mk_args {
     unsigned int depth, deep, few; /* chunks under way at once (load_stream) */
     unsigned int interleaved_rope; /* 1: pairs (2i, 2i+1); 0: (i, i+half) */
     unsigned int head_parts;       /* words of a head: of all its blocks */
+};
+
+/* bf12: numbers whose exponent is not among the row's 15 are 0 there and stand in the
+ * chunk's list: bits 31..16 the bf16, 13..10 the row, 9..0 where its column is in the
+ * segment of x, in bytes; 0 ends it. Behind 12 of them a byte for each of rows
+ * 0 8 1 9 .. 7 15. More than 12: the last word has bit 14 and, from bit 15 on, the number of a group elsewhere
+ * (br_mk_args.more), 31 of the list and a word like that one, or 0. A row's byte is
+ * the exponent of the f32 that the row's sum is multiplied with: in the chunk all
+ * exponents are less by byte - 127 + 64, and those of x are more by 64 (exact as long as
+ * |x| < 2^63). */
+enum {
+    BR_MK_LIFT = 64,
+    BR_MK_LISTED = 12,
+    BR_MK_MOST_LISTED = 1024,
+    BR_MK_GROUP = 32, /* words */
+    BR_MK_MAX_GROUPS = 1 << 17,
+    BR_MK_LINK = 1 << 14,
+    BR_MK_BF12_HALF = 6144,
+    BR_MK_BF12_LIST = 2 * BR_MK_BF12_HALF, /* where the list is, */
+    BR_MK_BF12_ROWS = BR_MK_BF12_LIST + BR_MK_LISTED * 4, /* and rows' bytes */
 };
 
 /* Where column d of row r (of a page, or of any 16) lies in the row. */

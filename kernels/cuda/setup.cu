@@ -214,6 +214,165 @@ br_repack_bf16(unsigned char *stream, const u64 *tile_at, const unsigned short *
     }
 }
 
+/* ---- bf12 (mega_table.h) ------------------------------------------------------ */
+
+/* The least of 15 exponents of which most of a row's weights have one: by a warp, from
+ * how often there is each. The largest of equals. Above 192 a factor is none of f32. */
+BR_DEV u32
+least_of_15(const u32 *count, u32 lane)
+{
+    u32 best = 0;
+
+    for (u32 i = 1; i <= 6; i++) {
+        const u32 e = lane * 6 + i;
+        u32 n = 0;
+        for (u32 k = 0; k < 15; k++)
+            n += count[e + k];
+        best = (n << 8 | e) > best ? n << 8 | e : best;
+    }
+    for (u32 m = 16; m; m >>= 1) {
+        const u32 other = shfl_xor(best, m);
+        best = other > best ? other : best;
+    }
+    return best & 255;
+}
+/* Its 12 bits; ~0: it has to be listed. */
+BR_DEV u32
+code_of_bf16(u32 w, u32 least)
+{
+    const u32 e = w >> 7 & 255, sign = w >> 15 << 11;
+
+    if (!(w & 0x7fff))
+        return sign;
+    return e >= least && e < least + 15 ? sign | (e - least + 1) << 7 | (w & 127)
+                                        : ~0u;
+}
+/* Where a column of a segment is in x, in bytes (bf16_of_x). */
+BR_DEV u32
+place_in_x(u32 col)
+{
+    const u32 pair = col >> 1 & 7;
+
+    return col / 16 * 32 + ((pair & 3) * 2 + pair / 4) * 4 + (col & 1) * 2;
+}
+/* Word of four high nibbles of a (signs at bit 7 of a byte, the others at 0) and four of
+ * b (3; 4 of the byte before, of the last one for the first). */
+BR_DEV u32
+nibbles_of(const u32 *a, const u32 *b)
+{
+    u32 n = 0;
+
+    for (u32 i = 0; i < 4; i++) {
+        n |= (a[i] >> 11) << (8 * i + 7) | (a[i] >> 8 & 7) << 8 * i;
+        n |= (b[i] >> 11) << (8 * i + 3) | (b[i] >> 8 & 7) << (8 * i + 28) % 32;
+    }
+    return n;
+}
+BR_DEV u32
+low_of(const u32 *c)
+{
+    return (c[0] & 255) | (c[1] & 255) << 8 | (c[2] & 255) << 16 | c[3] << 24;
+}
+/* Word i of a chunk's list of n. */
+BR_DEV u32
+word_of_list(const u32 *sorted, u32 n, u32 i, u32 group)
+{
+    if (i == BR_MK_LISTED - 1 && n > BR_MK_LISTED)
+        return group << 15 | BR_MK_LINK;
+    return i < n ? sorted[i] : 0;
+}
+/* What is more of it: thread t of 512 has every 512th word of the groups. */
+BR_DEV void
+put_groups(u32 *more, const u32 *sorted, u32 n, u32 group, u32 t)
+{
+    const u32 first = BR_MK_LISTED - 1, each = BR_MK_GROUP - 1;
+    const u32 groups = (n - first + each - 1) / each;
+
+    for (u32 i = t; i < groups * BR_MK_GROUP; i += 512) {
+        const u32 g = i / BR_MK_GROUP, k = i % BR_MK_GROUP, at = first + g * each + k;
+        u32 v = at < n ? sorted[at] : 0;
+        if (k == each)
+            v = g + 1 < groups ? (group + g + 1) << 15 | BR_MK_LINK : 0;
+        more[(u64)group * BR_MK_GROUP + i] = v;
+    }
+}
+
+/* The same in 12 bits; a warp a row, then a k-step and two lanes a thread. Adds to
+ * odd[0] the chunks that had to list too many, to odd[1] the weights that are listed, to
+ * odd[2] the groups, of which there is room for so many in `more`. */
+extern "C" __global__ void
+br_repack_bf12(unsigned char *stream, const u64 *tile_at, const u16 *a,
+               const u16 *b, u32 n_rows, u32 K, u64 stride, u32 *odd, u32 *more,
+               u32 room)
+{
+    __shared__ u32 count[16][256], least[16], n_listed, group;
+    __shared__ u32 list[BR_MK_MOST_LISTED], sorted[BR_MK_MOST_LISTED];
+    __shared__ u16 code[16][512];
+    const u32 tile = bid(), seg = bid_y(), row = tid() >> 5, lane = tid() & 31;
+    const u32 src = source_row(tile, row, b);
+    const u16 *from = (b && row >= 8 ? b : a) + (u64)src * K + seg * 512;
+    unsigned char *to = stream + tile_at[tile] + seg * stride;
+
+    for (u32 i = lane; i < 256; i += 32)
+        count[row][i] = 0;
+    n_listed = 0;
+    bar(0, 512);
+    for (u32 i = lane; i < 512 && src < n_rows; i += 32)
+        if (from[i] & 0x7fff)
+            sts_take32(&count[row][from[i] >> 7 & 255], 1);
+    bar(0, 512);
+    const u32 lo = least_of_15(count[row], lane);
+    least[row] = lo;
+    for (u32 i = lane; i < 512; i += 32) {
+        const u32 w = src < n_rows ? from[i] : 0, c = code_of_bf16(w, lo);
+        code[row][i] = (u16)(c == ~0u ? 0 : c);
+        if (c == ~0u) {
+            const u32 k = sts_take32(&n_listed, 1);
+            if (k < BR_MK_MOST_LISTED)
+                list[k] = w << 16 | row << 10 | place_in_x(i);
+        }
+    }
+    bar(0, 512);
+    for (u32 half = 0; half < 2; half++) {
+        const u32 j = tid() >> 4, l = (tid() & 15) * 2 + half;
+        u32 c[4][2];
+        for (u32 r = 0; r < 4; r++)
+            for (u32 h = 0; h < 2; h++)
+                c[r][h] = code[(l >> 2) + (r & 1) * 8]
+                              [j * 16 + (l & 3) * 2 + (r >> 1) * 8 + h];
+        u32 *four = (u32 *)(to + j / 16 * BR_MK_BF12_HALF + j % 16 / 4 * 1536);
+        four[j % 4 / 2 * 128 + l * 4 + j % 2 * 2] = low_of(c[0]);
+        four[j % 4 / 2 * 128 + l * 4 + j % 2 * 2 + 1] = low_of(c[2]);
+        four[256 + l * 4 + j % 4] = nibbles_of(c[0], c[2]);
+    }
+    const u32 n = n_listed < BR_MK_MOST_LISTED ? n_listed : BR_MK_MOST_LISTED;
+    for (u32 i = tid(); i < n; i += 512) { /* by row, then place */
+        u32 rank = 0;
+        for (u32 k = 0; k < n; k++)
+            rank += (list[k] & 0x3fff) < (list[i] & 0x3fff);
+        sorted[rank] = list[i];
+    }
+    if (tid() == 0) {
+        const u32 groups = n > BR_MK_LISTED ? (n - BR_MK_LISTED + BR_MK_GROUP - 1) /
+                                                  (BR_MK_GROUP - 1)
+                                            : 0;
+        group = groups ? add_relaxed32(odd + 2, groups) : 0;
+        if (n_listed > BR_MK_MOST_LISTED || group + groups > room) {
+            red_relaxed_add(odd, 1);
+            group = ~0u;
+        }
+        red_relaxed_add(odd + 1, n);
+    }
+    bar(0, 512);
+    if (tid() < BR_MK_LISTED)
+        *(u32 *)(to + BR_MK_BF12_LIST + tid() * 4) = word_of_list(sorted, n, tid(), group);
+    if (tid() < 16) /* exponent e is e - least + 1 in the chunk */
+        to[BR_MK_BF12_ROWS + tid()] = (unsigned char)(
+            least[tid() / 2 + (tid() & 1) * 8] - 1 + 127 - BR_MK_LIFT);
+    if (n > BR_MK_LISTED && group != ~0u)
+        put_groups(more, sorted, n, group, tid());
+}
+
 /* ---- the obvious way --------------------------------------------------------- */
 
 /* Sum over a block of 256 threads. */

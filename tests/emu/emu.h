@@ -425,6 +425,11 @@ lds32(u32 a)
 {
     return emu_load<u32>(dyn_shared() + a);
 }
+BR_DEV u32
+lds16(u32 a)
+{
+    return emu_load<u16>(dyn_shared() + a);
+}
 BR_DEV void
 sts32(u32 a, u32 v)
 {

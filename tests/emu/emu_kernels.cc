@@ -25,7 +25,8 @@ call(void (*fn)(A...), void **p, std::index_sequence<I...>)
 #define KERNELS(X)                                                            \
     X(br_mega_64_bf16) X(br_mega_128_bf16) X(br_mega_64_q8_0)                 \
     X(br_mega_128_q8_0) X(br_fill_bf16) X(br_fill_q8_0) X(br_fill_f32)        \
-    X(br_repack_bf16) X(br_repack_q8_0) X(br_naive_embed) X(br_naive_norm)    \
+    X(br_repack_bf16) X(br_repack_bf12) X(br_mega_64_bf12) X(br_mega_128_bf12) \
+    X(br_repack_q8_0) X(br_naive_embed) X(br_naive_norm)    \
     X(br_naive_matvec) X(br_naive_matvec_q8_0) X(br_naive_round_q8) X(br_naive_glu)                \
     X(br_naive_rope) X(br_naive_append) X(br_naive_attn) X(br_naive_to_pages) X(br_pick) X(br_mega_64_q4_k)  \
     X(br_mega_128_q4_k) X(br_fill_q4_k) X(br_repack_q4_k)                     \

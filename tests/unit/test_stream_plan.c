@@ -22,11 +22,11 @@
 #include <unistd.h>
 
 static const br_cu_shape llama_1b = {
-    "llama-3.2-1b", BR_CU_BF16, 16,    2048,  32,   8,    64,  8192,
-    128256,         5e5f,       1e-5f, false, true, true, NULL};
+    "llama-3.2-1b", BR_CU_BF16, 16,    2048,  32,   8,    64,   8192,
+    128256,         5e5f,       1e-5f, false, true, true, NULL, false};
 static const br_cu_shape qwen_8b = {
-    "qwen3-8b", BR_CU_Q8_0, 36,    4096, 32,    8,     128, 12288,
-    151936,     1e6f,       1e-6f, true, false, false, NULL};
+    "qwen3-8b", BR_CU_Q8_0, 36,    4096, 32,    8,     128,  12288,
+    151936,     1e6f,       1e-6f, true, false, false, NULL, false};
 
 static int
 by_value(const void *a, const void *b)
@@ -43,7 +43,7 @@ static void
 every_byte_once(const br_stream_plan *p, const br_cu_shape *s)
 {
     const uint32_t mats = s->n_layers * 4 + 1;
-    const uint64_t bytes = br_cu_chunk_bytes(s->format);
+    const uint64_t bytes = br_cu_chunk_bytes(s);
     size_t n = 0, k = 0, twice = 0, odd = 0;
     uint32_t most = 0, least = UINT32_MAX;
     unsigned long long *at;
@@ -170,7 +170,7 @@ make_1b(void *arg, br_status *st)
     (void)arg;
     tiny.n_layers = 2;
     tiny.vocab = 1024;
-    rc = br_stream_plan_make(&p, &tiny, 32, st);
+    rc = br_stream_plan_make(&p, &tiny, 40, st);
     if (rc == BR_OK)
         br_stream_plan_free(&p);
     return rc;

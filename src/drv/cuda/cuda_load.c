@@ -4,6 +4,10 @@
  * into the workers' streams; one buffer, of the largest matrix, serves all.
  * The embedding table is kept as BF16 in any case: a packed row is rounded, 2^-9
  * of each number, where the ref tier keeps f32.
+ *
+ * BF16 takes 12 bits a weight in the streams, unless too many weights are far from the
+ * others of their row (mega_table.h): then all of the model is loaded again, 16 bits a
+ * weight.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "drv/cuda/cuda_load.h"
 
@@ -251,20 +255,25 @@ load_all(loading *l, br_status *st)
     return br_cuda_wait(d->cu, st);
 }
 
-br_code
-br_cu_load(br_cu_decode *d, const br_model *m,
-           void (*progress)(void *ctx, uint64_t done, uint64_t total),
-           void *ctx, br_status *st)
+static br_code
+load(br_cu_decode *d, const br_model *m,
+     void (*progress)(void *ctx, uint64_t done, uint64_t total), void *ctx,
+     br_status *st)
 {
     const br_cu_shape *s = &d->shape;
     loading l = {.d = d,
                  .m = m,
                  .type = type_of[s->format],
-                 .total = d->plan.stream_bytes,
                  .progress = progress,
                  .ctx = ctx};
     br_code code;
 
+    for (uint32_t i = 0; i < BR_CU_MATRICES; i++) {
+        const enum br_cu_matrix x = (enum br_cu_matrix)i;
+        l.total += br_cu_rows(s, x) *
+                   br_cu_row_bytes(s->format, br_cu_cols(s, x)) *
+                   (x == BR_CU_HEAD ? 1 : s->n_layers);
+    }
     BR_TRY(br_cuda_alloc(d->cu, &l.room, br_cu_way(s), st));
     code = br_cuda_upload_new(&l.up, d->cu, st);
     if (code == BR_OK)
@@ -272,4 +281,24 @@ br_cu_load(br_cu_decode *d, const br_model *m,
     br_cuda_upload_free(l.up);
     br_cuda_free(d->cu, l.room);
     return code;
+}
+
+br_code
+br_cu_load(br_cu_decode *d, const br_model *m,
+           void (*progress)(void *ctx, uint64_t done, uint64_t total),
+           void *ctx, br_status *st)
+{
+    br_cuda *cu = d->cu;
+    const uint32_t max_pos = d->max_pos;
+    br_cu_shape s = d->shape;
+    br_cu_odd odd;
+
+    BR_TRY(load(d, m, progress, ctx, st));
+    BR_TRY(br_cu_decode_odd(d, &odd, st));
+    if (!odd.chunks)
+        return BR_OK;
+    s.plain = true;
+    br_cu_decode_free(d);
+    BR_TRY(br_cu_decode_new(d, cu, &s, max_pos, NULL, st));
+    return load(d, m, progress, ctx, st);
 }

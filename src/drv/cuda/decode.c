@@ -38,10 +38,30 @@ map_of(const br_cu_shape *s, uint32_t workers, uint32_t blocks)
     return m;
 }
 
+/* Of chunks: br_cu_format, or the one after those, 12 bits of BF16. */
+static uint32_t
+form_of(const br_cu_shape *s)
+{
+    return s->format == BR_CU_BF16 && !s->plain ? BR_CU_Q4_K + 1u
+                                                : (uint32_t)s->format;
+}
+
 static uint32_t
 blocks_of(const br_cu_decode *d)
 {
     return (d->max_pos + BR_MK_KV_BLOCK - 1) / BR_MK_KV_BLOCK;
+}
+
+/* For chunks whose list is longer than they are: room for one of sixteen, for each
+ * is 1 us more to its phase. */
+static uint32_t
+groups_of(const br_cu_decode *d)
+{
+    const uint64_t chunks = d->plan.stream_bytes / br_cu_chunk_bytes(&d->shape);
+
+    return form_of(&d->shape) <= BR_CU_Q4_K
+               ? 0
+               : (uint32_t)BR_MIN(chunks / 16 + 1, BR_MK_MAX_GROUPS);
 }
 
 /* Words of the counters, a line each. */
@@ -109,13 +129,16 @@ static br_code
 upload_args(br_cu_decode *d, br_status *st)
 {
     const br_cu_shape *s = &d->shape;
-    /* Of copies (of 8192, 4352, 4928 bytes); measured (decision 0020): the
+    /* Of copies (of 8192, 4352, 4928, 12352 bytes); measured (decision 0020): the
      * fewer bytes a layer has, the more of its time goes to words, and copies
      * under way delay them. */
     static const struct {
         uint32_t depth[2], deep[2], few; /* [hidden > 2048] */
-    } by_format[] = {
-        {{4, 4}, {8, 8}, 12}, {{4, 4}, {8, 12}, 22}, {{4, 4}, {8, 8}, 18}};
+    } by_format[] = {{{4, 4}, {8, 8}, 12},
+                     {{4, 4}, {8, 12}, 22},
+                     {{4, 4}, {8, 8}, 18},
+                     {{2, 2}, {4, 4}, 8}};
+    const uint32_t form = form_of(s);
     const bool wide = s->hidden > 2048;
     struct br_mk_args a = {
         .inst = (const void *)d->inst,
@@ -133,6 +156,7 @@ upload_args(br_cu_decode *d, br_status *st)
         .host = d->host,
         .step = (void *)d->step,
         .profile = (void *)d->profile,
+        .more = (const void *)d->more,
         .hints = (void *)d->hints,
         .map = map_of(s, d->plan.n_workers, blocks_of(d)),
         .n_inst = d->plan.n_inst,
@@ -148,9 +172,9 @@ upload_args(br_cu_decode *d, br_status *st)
         .vocab = s->vocab,
         .eps = s->eps,
         .scale = 1.0f / sqrtf((float)s->head_dim),
-        .depth = by_format[s->format].depth[wide],
-        .deep = by_format[s->format].deep[wide],
-        .few = by_format[s->format].few,
+        .depth = by_format[form].depth[wide],
+        .deep = by_format[form].deep[wide],
+        .few = by_format[form].few,
         .interleaved_rope = s->interleaved_rope,
         .head_parts = blocks_of(d) * (s->head_dim + 2),
     };
@@ -170,8 +194,8 @@ static br_code
 load_kernels(br_cu_decode *d, const void *image, br_status *st)
 {
     br_cuda *cu = d->cu;
-    static const char *const format[] = {"bf16", "q8_0", "q4_k"};
-    const char *f = format[d->shape.format];
+    static const char *const format[] = {"bf16", "q8_0", "q4_k", "bf12"};
+    const char *f = format[form_of(&d->shape)];
     char name[32], repack[32];
     int regs = 0, local = 0;
 
@@ -254,6 +278,8 @@ take_all(br_cu_decode *d, br_status *st)
         {&d->pick_space, 2 * sizeof(struct br_pick_space), REST},
         {&d->pick_told, sizeof(struct br_pick_told), REST},
         {&d->tile_at, 8ull * most, REST},
+        {&d->odd, sizeof(br_cu_odd), REST},
+        {&d->more, groups_of(d) * BR_MK_GROUP * 4ull, WEIGHTS},
     };
     br_cuda_need need = {.rest = br_cu_way(s)};
     uint64_t *const sum[] = {&need.weights, &need.pages, &need.rest};
@@ -290,6 +316,7 @@ allocate(br_cu_decode *d, br_status *st)
     BR_TRY(BR_CU(cu, st, cuMemAllocHost((void **)&d->host, sizeof *d->host)));
     *d->host = (struct br_mk_host){0};
     BR_TRY(br_cuda_fill(cu, d->hints, 0, hints_of(d), st));
+    BR_TRY(br_cuda_fill(cu, d->odd, 0, sizeof(br_cu_odd) / 4, st));
     BR_TRY(
         BR_CU(cu, st, cuMemAllocHost((void **)&d->hints_now, hints_of(d) * 4)));
     memset(d->hints_now, 0, hints_of(d) * 4);
@@ -332,10 +359,11 @@ static void
 give_back(br_cu_decode *d)
 {
     uint64_t all[] = {
-        d->inst,   d->stream,     d->stream_chunks, d->words,    d->embed,
-        d->norms,  d->qk_norms,   d->rope,          d->kv,       d->pages,
-        d->tokens, d->logits,     d->step,          d->tile_at,  d->profile,
-        d->hints,  d->pick_space, d->pick_weights,  d->pick_told};
+        d->inst,   d->stream,     d->stream_chunks, d->words,     d->embed,
+        d->norms,  d->qk_norms,   d->rope,          d->kv,        d->pages,
+        d->tokens, d->logits,     d->step,          d->tile_at,   d->profile,
+        d->hints,  d->pick_space, d->pick_weights,  d->pick_told, d->odd,
+        d->more};
 
     br_cu_told_close(d);
     for (size_t i = 0; i < BR_COUNT(all); i++)
@@ -371,8 +399,10 @@ br_cu_decode_put(br_cu_decode *d, uint32_t layer, enum br_cu_matrix m,
     uint32_t at = m == BR_CU_HEAD ? d->shape.n_layers * 4 : layer * 4 + m;
     uint32_t n = d->plan.n_tiles[at];
     uint32_t rows = br_cu_rows(&d->shape, m), K = br_cu_cols(&d->shape, m);
-    void *params[] = {&d->stream, &d->tile_at,          &a, &b, &rows,
-                      &K,         &d->plan.chunk_stride};
+    uint32_t groups = groups_of(d);
+    void *params[] = {
+        &d->stream, &d->tile_at,           &a,      &b,       &rows,
+        &K,         &d->plan.chunk_stride, &d->odd, &d->more, &groups};
 
     br_assert((b != 0) == (m == BR_CU_GLU) && "GLU has two parts");
     if (b)
@@ -384,6 +414,13 @@ br_cu_decode_put(br_cu_decode *d, uint32_t layer, enum br_cu_matrix m,
     return BR_CU(cu, st,
                  cuLaunchKernel(d->repack, n, K / 512, 1, 512, 1, 1, 0,
                                 cu->stream, params, NULL));
+}
+
+br_code
+br_cu_decode_odd(br_cu_decode *d, br_cu_odd *out, br_status *st)
+{
+    BR_TRY(br_cuda_wait(d->cu, st));
+    return br_cuda_get(d->cu, out, d->odd, sizeof *out, st);
 }
 
 void

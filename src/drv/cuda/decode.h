@@ -30,7 +30,7 @@ typedef struct br_cu_decode {
     void *mega_mod, *setup_mod, *pick_mod, *fn, *repack, *pick;
     uint64_t inst, stream, stream_chunks, words, embed, norms, qk_norms, rope,
         kv, pages, tokens, logits, step, tile_at, profile, hints, pick_space,
-        pick_weights, pick_told;
+        pick_weights, pick_told, odd, more;
     uint64_t args;           /* the kernel's constant block */
     struct br_mk_host *host; /* pinned */
     struct br_pick_how *how; /* pinned: of draws, by turn */
@@ -62,6 +62,16 @@ uint64_t br_cu_way(const br_cu_shape *s);
  * b: the up matrix of GLU, else 0. */
 br_code br_cu_decode_put(br_cu_decode *d, uint32_t layer, enum br_cu_matrix m,
                          uint64_t a, uint64_t b, br_status *st) BR_MUST_USE;
+/* Of BF16 matrices that were put, 12 bits a weight (mega_table.h). */
+typedef struct br_cu_odd {
+    uint32_t
+        chunks; /* with more to list than there is room for: the model is to be
+                         loaded again, shape.plain */
+    uint32_t weights; /* that are listed */
+    uint32_t groups;  /* of them, beside the streams */
+} br_cu_odd;
+br_code br_cu_decode_odd(br_cu_decode *d, br_cu_odd *out,
+                         br_status *st) BR_MUST_USE;
 /* Where the next step begins; sent with it. */
 void br_cu_decode_seek(br_cu_decode *d, uint32_t token, uint32_t pos);
 /* The same of the sequence whose positions are those from 256 * block on. */

@@ -18,11 +18,12 @@
 #include <string.h>
 
 uint32_t
-br_cu_chunk_bytes(enum br_cu_format f)
+br_cu_chunk_bytes(const br_cu_shape *s)
 {
-    return f == BR_CU_Q8_0   ? BR_MK_CHUNK_Q8_0
-           : f == BR_CU_Q4_K ? BR_MK_CHUNK_Q4_K
-                             : BR_MK_CHUNK_BF16;
+    return s->format == BR_CU_Q8_0   ? BR_MK_CHUNK_Q8_0
+           : s->format == BR_CU_Q4_K ? BR_MK_CHUNK_Q4_K
+           : s->plain                ? BR_MK_CHUNK_BF16
+                                     : BR_MK_CHUNK_BF12;
 }
 
 uint64_t
@@ -149,8 +150,7 @@ deal_layer(struct plan *p, uint32_t layer, br_status *st)
     /* 256 keys and values of 2 bytes */
     for (uint32_t w = 0; w < p->W; w++)
         if (first_task(p->s, layer, w, p->W) < br_cu_tasks(p->s))
-            p->load[w] +=
-                p->s->head_dim * 1024 / br_cu_chunk_bytes(p->s->format);
+            p->load[w] += p->s->head_dim * 1024 / br_cu_chunk_bytes(p->s);
 
     for (size_t i = 0; i < BR_COUNT(order); i++) {
         enum br_cu_matrix m = order[i];
@@ -270,7 +270,7 @@ static void
 place_tiles(struct plan *p)
 {
     br_stream_plan *o = p->out;
-    const uint64_t chunk = br_cu_chunk_bytes(p->s->format);
+    const uint64_t chunk = br_cu_chunk_bytes(p->s);
 
     o->chunk_stride = chunk * p->W;
     o->stream_bytes = o->chunk_stride * most_of(o->stream_chunks, p->W);

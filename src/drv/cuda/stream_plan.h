@@ -15,6 +15,7 @@ typedef struct br_cu_shape { /* a dense transformer */
     float rope_theta, eps;
     bool qk_norm, tied, interleaved_rope;
     const float *rope_divisors; /* [head_dim / 2] of the frequencies, or NULL */
+    bool plain; /* BF16 in the streams as in a file: 16 bits a weight, not 12 */
 } br_cu_shape;
 
 enum br_cu_matrix { /* of a layer, then the head */
@@ -40,7 +41,7 @@ typedef struct br_stream_plan {
 } br_stream_plan;
 
 /* Bytes of 16 rows x 512 columns in the stream, and of columns in a file. */
-uint32_t br_cu_chunk_bytes(enum br_cu_format f);
+uint32_t br_cu_chunk_bytes(const br_cu_shape *s);
 uint64_t br_cu_row_bytes(enum br_cu_format f, uint64_t cols);
 uint32_t br_cu_rows(const br_cu_shape *s, enum br_cu_matrix m);
 uint32_t br_cu_cols(const br_cu_shape *s, enum br_cu_matrix m);
