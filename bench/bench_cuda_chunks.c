@@ -95,8 +95,8 @@ slots_alike(const br_model *m, const int32_t *tokens, uint32_t n,
         at[i] = (int32_t)((n - 1) * (i + 1) / SLOTS);
         for (int32_t k = 0; k < at[i]; k++)
             slot[k] = (int32_t)i, pos[k] = k;
-        const br_step s = {(uint32_t)at[i], slot, pos, tokens, none,
-                           tables,          false};
+        const br_step s = {(uint32_t)at[i], slot,  pos, tokens, none,
+                           tables,          false, NULL};
         if (at[i] > 0)
             must(lm->step(lm->ctx, &s, NULL, &st), &st);
     }

@@ -441,7 +441,7 @@ static uint64_t
 products_of(lk_run *r, const lk_case *c, bool hidden, float *logits)
 {
     int32_t slot[SHORT] = {0}, pos[SHORT], want[SHORT] = {0};
-    br_step s = {SHORT, slot, pos, c->tokens, want, NULL, hidden};
+    br_step s = {SHORT, slot, pos, c->tokens, want, NULL, hidden, NULL};
     const br_cpu_work *w = br_cpu_work_of(r->o.cpu);
     br_cpu_work was = *w;
     uint64_t n = 0;

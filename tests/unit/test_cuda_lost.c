@@ -24,7 +24,7 @@ one_token(const br_lm *lm, uint32_t n_slots, float *logits, br_status *st)
     static const uint32_t page[] = {0, 1};
     const uint32_t *tables[2 * BR_MAX_KV_GROUPS];
     const br_step s = {1,    &(int32_t){0}, &(int32_t){0}, token,
-                       NULL, tables,        false};
+                       NULL, tables,        false,         NULL};
 
     for (size_t i = 0; i < BR_COUNT(tables); i++)
         tables[i] = page;

@@ -20,6 +20,7 @@ typedef struct fake {
     uint32_t n_fed, calls, fail_at, cancel_at;
     bool rewinds;
     const atomic_bool *until;
+    atomic_bool *cancel;
 } fake;
 
 static br_code
@@ -35,8 +36,8 @@ fake_feed(void *ctx, uint32_t slot, uint32_t from, const int32_t *tokens,
     if (f->calls == f->fail_at)
         return br_fail(st, BR_E_INTERNAL, "as told");
     if (f->calls == f->cancel_at) { /* as if it came in the midst of the step */
-        ck_assert_ptr_nonnull(f->until);
-        atomic_store((atomic_bool *)f->until, true);
+        ck_assert(f->until == f->cancel);
+        atomic_store(f->cancel, true);
         f->n_fed = f->rewinds ? f->n_fed : 0;
         return br_fail(st, BR_E_CANCELLED, "the step was cancelled");
     }
@@ -126,6 +127,7 @@ make(const char *text)
         r->f.script[FIRST + i] = ids.at[i];
     br_vec_fini(&ids);
     r->f.rewinds = true;
+    r->f.cancel = &r->cancel;
     r->f.lm = (br_lm){.ctx = &r->f,
                       .n_vocab = VOCAB,
                       .n_ctx = CTX,

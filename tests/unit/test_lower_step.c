@@ -228,8 +228,8 @@ TEST(the_reference_executor_runs_programs)
         for (uint32_t i = 0; i < 2; i++) {
             int32_t slot = 0, pos = (int32_t)i;
             br_step step = {
-                1,    &slot, &pos, &c.tokens[i], NULL, br_kv_tables(r.o.kv),
-                false};
+                1,     &slot, &pos, &c.tokens[i], NULL, br_kv_tables(r.o.kv),
+                false, NULL};
 
             t_ok(x->ops->step(x, i, s, &step, got + i * c.n_vocab, &r.st),
                  &r.st);
