@@ -426,7 +426,8 @@ read_through(const lk_case *c, const br_model *m, const char *tier,
         int64_t begin = br_now_ns();
         br_status why = {0};
 
-        atomic_store(&f.flag, false);
+        /* The first of each round whatever the other thread is at. */
+        atomic_store(&f.flag, n < most && step_ns && n % PLACES == 0);
         lm->until(lm->ctx, n < most && step_ns ? &f.flag : NULL);
         if (n < most && step_ns)
             atomic_store(&f.delay_ns, step_ns * (n % PLACES) / PLACES);
