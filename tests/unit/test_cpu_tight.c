@@ -7,9 +7,11 @@
 #include "logits_kit.h"
 #include "run/shape.h"
 
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "t.h"
 
@@ -181,5 +183,74 @@ TEST_WITHIN(loose_weights_beyond_the_limit_are_not_kept, 60)
     look(file, config, got);
     ck_assert(!got->kept);
     br_cpu_pool_free(two);
+    br_str_fini(&doc);
+}
+
+/* The file of the folder, or a name that is none. */
+static const char *
+only_pack(const char *folder)
+{
+    DIR *d = opendir(folder);
+    const char *found = "";
+
+    ck_assert_ptr_nonnull(d);
+    for (struct dirent *e; (e = readdir(d));)
+        if (strstr(e->d_name, ".pack"))
+            found = t_printf("%s/%s", folder, e->d_name);
+    closedir(d);
+    return found;
+}
+
+typedef struct opening {
+    const char *file;
+    br_oracle_config config;
+} opening;
+
+static br_code
+open_once(void *arg, br_status *st)
+{
+    const opening *o = arg;
+    br_oracle oracle;
+    br_model *m;
+    br_code code;
+
+    BR_TRY(br_model_open(&m, o->file, st));
+    code = br_oracle_open(&oracle, m, &o->config, st);
+    if (code == BR_OK)
+        br_oracle_close(&oracle);
+    br_model_close(m);
+    return code;
+}
+
+/* Packed twice, the second time into another file; kept or not. */
+TEST_WITHIN(packing_what_does_not_fit_survives_any_lack_of_memory, 120)
+{
+    br_str doc = shape();
+    const char *folder = t_printf("%s/cache", t_tmpdir());
+    opening o = {t_printf("%s/m.gguf", t_tmpdir()),
+                 {.pool = lk_pool(1), .n_ctx = 16, .max_rows = 1}};
+    bool failed = true;
+
+    ck_assert_int_eq(mkdir(folder, 0700), 0);
+    scatter(&doc, "blk.0.ffn_down.weight");
+    t_write(o.file, doc.at, doc.n);
+    t_each_oom(open_once, &o);
+    /* What keeps them may fail, and nothing else does. */
+    o.config.cache.folder = folder;
+    o.config.cache.most = 1 << 30;
+    for (size_t n = 1, live = t_mem_blocks(); failed; n++) {
+        br_status st = {0};
+        br_code code;
+
+        t_mem_fail_at(n);
+        code = open_once(&o, &st);
+        failed = t_mem_failed();
+        t_mem_fail_at(0);
+        ck_assert_uint_eq(t_mem_blocks(), live);
+        ck_assert_msg(code == BR_OK || (failed && code == BR_E_OOM), "%zu: %s",
+                      n, st.msg);
+        (void)unlink(only_pack(folder));
+    }
+    br_cpu_pool_free((br_cpu_pool *)o.config.pool);
     br_str_fini(&doc);
 }

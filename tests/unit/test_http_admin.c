@@ -105,7 +105,7 @@ TEST(tenants_are_made_changed_and_given_new_keys)
     close_admin(&s);
 }
 
-/* ---- while the model rests -------------------------------------------------- */
+/* ---- while the model rests ---------------------------------------------- */
 
 /* It comes at once. */
 static bool
@@ -162,7 +162,7 @@ TEST(tenants_are_looked_at_while_the_model_rests_and_changed_when_it_is_there)
     close_admin(&s);
 }
 
-/* ---- a tenant's model ------------------------------------------------------ */
+/* ---- a tenant's model --------------------------------------------------- */
 
 typedef struct other {
     ek ek;
@@ -597,7 +597,7 @@ TEST(a_server_is_left_out_and_comes_back)
     close_admin(&s);
 }
 
-/* ---- timelines ------------------------------------------------------------ */
+/* ---- timelines ---------------------------------------------------------- */
 
 static int
 count(const char *in, const char *what)
@@ -734,7 +734,7 @@ TEST(a_tenant_sees_its_own_timelines)
     close_admin(&s);
 }
 
-/* ---- the dashboard -------------------------------------------------------- */
+/* ---- the dashboard ------------------------------------------------------ */
 
 static int
 check_exprs(const br_json *v, const char *metrics)
