@@ -24,12 +24,12 @@ static MAT_INLINE tight_walk
 tight_piece(const br_mat *m, const uint8_t *panel, uint32_t piece)
 {
     const tight_head *h = (const void *)panel;
-    uint32_t first = h->first[piece];
+    uint32_t first = tight_first(m, h, piece);
 
     return (tight_walk){
         .group = panel + tight_head_bytes(m->n_in) +
                  (size_t)piece * tight_groups(m->n_in) * TIGHT_GROUP,
-        .spare = tight_pool_of(m)->spare[h->spare + first],
+        .spare = tight_pool_of(m)->spare[tight_spare(m, h) + first],
         .at = h->at + first,
         .high = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)h->high)),
     };
@@ -64,10 +64,11 @@ static MAT_INLINE void
 call_spares(const br_mat *m, const uint8_t *panel, uint32_t piece)
 {
     const tight_head *h = (const void *)panel;
-    const uint8_t *p = tight_pool_of(m)->spare[h->spare];
-    uint32_t end = h->first[BR_MIN(piece + 2, 8u)];
+    const uint8_t *p = tight_pool_of(m)->spare[tight_spare(m, h)];
+    uint32_t end = tight_first(m, h, BR_MIN(piece + 2, 8u));
+    uint32_t i = tight_first(m, h, piece == 0 ? 0 : piece + 1);
 
-    for (uint32_t i = h->first[piece == 0 ? 0 : piece + 1]; i < end; i++) {
+    for (; i < end; i++) {
         _mm_prefetch((const void *)(p + i * TIGHT_HIGHS), _MM_HINT_T0);
         _mm_prefetch((const void *)(p + i * TIGHT_HIGHS + 64), _MM_HINT_T0);
     }

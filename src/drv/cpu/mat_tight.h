@@ -2,7 +2,7 @@
  *
  * A weight is two bytes. The low one, the last bit of the exponent and the
  * mantissa, is as good as random. The high one, sign and exponent, is not: of a
- * normal distribution 16 of its 256 values are all but one in 20,000 weights,
+ * normal distribution 16 of its 256 values are all but one in 14,000 weights,
  * for a weight below 2^-15 of the largest is as rare. So the low byte is kept
  * and the high one is a place in a table of 16, which an instruction looks up
  * for 64 weights.
@@ -21,7 +21,7 @@
  * of piece i are first[i] to first[i + 1] - 1, spare s is of the panel's group
  * at[s].
  * They lie apart, a panel's together, so that panels are one stream. The pool
- * has room for one in 16 groups, of which a normal distribution takes 2 to 4 %
+ * has room for one in 16 groups, of which a normal distribution takes 1 or 2 %
  * and the rest is memory that nobody touches. A matrix that needs more, or a
  * panel one in four, stays as it is.
  *
@@ -97,10 +97,28 @@ tight_panel_bytes(uint32_t n_in)
            (uint64_t)8 * tight_groups(n_in) * TIGHT_GROUP;
 }
 
+/* And more that nobody has: so far a walk through a piece may come whose head is
+ * damaged. */
 static inline uint64_t
 tight_pool_bytes(const br_mat *m)
 {
-    return sizeof(tight_pool) + (uint64_t)tight_spares(m) * TIGHT_HIGHS;
+    return sizeof(tight_pool) +
+           ((uint64_t)tight_spares(m) + tight_panel_spares(m->n_in) +
+            tight_groups(m->n_in)) *
+               TIGHT_HIGHS;
+}
+
+/* Of piece 0 to 8, wherever its head says: a kept file's may say anything. */
+static MAT_INLINE uint32_t
+tight_first(const br_mat *m, const tight_head *h, uint32_t piece)
+{
+    return BR_MIN((uint32_t)h->first[piece], tight_panel_spares(m->n_in));
+}
+
+static MAT_INLINE uint32_t
+tight_spare(const br_mat *m, const tight_head *h)
+{
+    return BR_MIN(h->spare, tight_spares(m));
 }
 
 static MAT_INLINE const tight_pool *
