@@ -199,8 +199,9 @@ struct br_mk_args {
 /* bf12: numbers whose exponent is not among the row's 15 are 0 there and stand in the
  * chunk's list: bits 31..16 the bf16, 13..10 the row, 9..0 where its column is in the
  * segment of x, in bytes; 0 ends it. Behind 12 of them a byte for each of rows
- * 0 8 1 9 .. 7 15. More than 12: the last word has bit 14 and, from bit 15 on, the number of a group elsewhere
- * (br_mk_args.more), 31 of the list and a word like that one, or 0. A row's byte is
+ * 0 8 1 9 .. 7 15. More than 12: the last word has bit 14 and, from bit 15 on, the
+ * number of a group elsewhere (br_mk_args.more), 31 of the list and a word like that
+ * one, or 0. A row's byte is
  * the exponent of the f32 that the row's sum is multiplied with: in the chunk all
  * exponents are less by byte - 127 + 64, and those of x are more by 64 (exact as long as
  * |x| < 2^63). */

@@ -28,9 +28,6 @@
  * memory faster than it gives them: a byte of Q8_0 is 32 products then, half a
  * cycle of AVX-512. */
 enum { CHUNK_BYTES = 512 << 10, CHUNK_ROWS = 32, PANEL_ROWS = 16 };
-/* From so many rows on a line lasts longer than it takes to come: ahead() of
- * mat_avx512.c. */
-enum { SLOW_ROWS = 3 };
 enum { NEAR_LEAST = 32 << 10, NEAR_MOST = 1 << 20 };
 
 /* ---- instruction sets ---------------------------------------------------- */
@@ -321,7 +318,7 @@ br_mat_speeds(br_mat *m)
     m->near_bytes = near_bytes();
     m->ahead = ahead_bytes();
     m->pages = page_ahead_bytes();
-    m->slow_rows = br_calls_stay() ? UINT32_MAX : SLOW_ROWS;
+    m->slow_rows = br_calls_stay() ? UINT32_MAX : MAT_SLOW_ROWS;
     m->rows_bytes = CHUNK_BYTES;
 }
 
@@ -373,12 +370,6 @@ br_mat_loosen(br_mat *m)
     m->tight = false;
     m->panel_bytes = panel_bytes(m->type, m->n_in);
     m->bytes = m->panel_bytes * br_mat_panels(m);
-}
-
-uint32_t
-br_mat_panels(const br_mat *m)
-{
-    return (m->n_out + BR_MAT_PANEL - 1) / BR_MAT_PANEL;
 }
 
 /* An odd number of lines, so that rows do not meet in one set of a cache. */

@@ -102,7 +102,11 @@ void br_mat_speeds(br_mat *m);
  * tight. False: it is, and does not fit; it has to be planned as `loose`. */
 bool br_mat_pack(const br_mat *m, const uint8_t *raw, uint8_t *dst, uint32_t p0,
                  uint32_t p1) BR_MUST_USE;
-uint32_t br_mat_panels(const br_mat *m);
+static inline uint32_t
+br_mat_panels(const br_mat *m)
+{
+    return (m->n_out + BR_MAT_PANEL - 1) / BR_MAT_PANEL;
+}
 
 /* Bytes of one row of activations in a form, a multiple of 64. */
 size_t br_act_bytes(br_form form, uint32_t n_in);

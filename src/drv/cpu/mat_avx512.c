@@ -119,7 +119,7 @@ typedef struct beside {
  * answered, and 4 and 8 rows of Q8_0 came to 85 and 153 GOPS on a Zen 4 where
  * they have 180 and 300 (docs/decisions/0029). On a Zen 5, where calls to the
  * second are forgotten, only K blocks go that way (br_mat's slow_rows). */
-enum { AHEAD_SLOW = 10 << 10, SLOW_ROWS = 3 };
+enum { AHEAD_SLOW = 10 << 10 };
 
 static MAT_INLINE void
 ahead(beside e, const uint8_t *p)
@@ -355,7 +355,7 @@ k_block(const mat_format *f, mat_place at, const uint8_t *w, int n, beside e,
         ahead(e, at.block + i);
     if (!e.wide) {
         /* n, though e.slow says it: eight rows were 5 % slower without */
-        if (n < SLOW_ROWS)
+        if (n < MAT_SLOW_ROWS)
             ahead_of_page(e, at.block);
         ahead(e, at.head);
     }
@@ -481,7 +481,7 @@ in_order(const mat_format *f, const span *k, int n, beside e, const rows8 *x,
         mat_place at = place_of(f, k, b);
 
         call_lines(next, b - k->b0, e);
-        if (f->class == MAT_K && n < SLOW_ROWS)
+        if (f->class == MAT_K && n < MAT_SLOW_ROWS)
             call_numbers(f, x, n, (size_t)b + 1);
         if (f->class == MAT_K)
             k_block(f, at, weights_of(f, k, e, at), n, e, x, chain);
@@ -548,7 +548,7 @@ rows_of_span(const mat_tile *t, int type, const span *k, int r0, int n,
     rows8 x = rows_at(t, f, r0, n);
 
     e.slow = (uint32_t)n >=
-             (f->class == MAT_K ? (uint32_t)SLOW_ROWS : t->m->slow_rows);
+             (f->class == MAT_K ? (uint32_t)MAT_SLOW_ROWS : t->m->slow_rows);
     if (f->class == MAT_FLAT && t->n_rows > TILE_ROWS &&
         (n == TILE_ROWS || e.n == 2))
         by_chain(f, k, n, e, &x, next, sum);
@@ -590,7 +590,7 @@ last_rows(const mat_tile *t, int type, const span *k, beside e, int r,
           __m512 *sum)
 {
     /* of more rows those before have brought the panel, and its pages */
-    size_t pages = t->n_rows < SLOW_ROWS ? e.pages : 0;
+    size_t pages = t->n_rows < MAT_SLOW_ROWS ? e.pages : 0;
     const beside one = {1, e.of, 0, e.wide, e.called, false, e.ahead, pages};
     const feed none = {0};
     int left = t->n_rows - r;
@@ -731,15 +731,15 @@ static MAT_INLINE void
 floats_of(const mat_tile *t, int type, bool tight)
 {
     if (tight && t->n_rows <= TIGHT_ROWS)
-        tight_floats(t, type);
+        floats(t, type, 1, true);
     else if (tight && t->n_panels == 2)
         loosened_floats(t, type, 2);
     else if (tight)
         loosened_floats(t, type, 1);
     else if (t->n_panels == 2)
-        floats(t, type, 2);
+        floats(t, type, 2, false);
     else
-        floats(t, type, 1);
+        floats(t, type, 1, false);
 }
 
 /* Functions of their own, as gcc gives each more registers alone. */

@@ -287,8 +287,9 @@ float_piece(const mat_tile *t, int type, uint32_t piece, const uint8_t *p,
         float_rows(t, type, piece, p, r, 1, e, of);
 }
 
+/* Tight: one panel, of up to TIGHT_ROWS rows. */
 static MAT_INLINE void
-floats(const mat_tile *t, int type, int panels)
+floats(const mat_tile *t, int type, int panels, bool tight)
 {
     const beside e = {
         panels,      panels,     t->m->panel_bytes,
@@ -297,25 +298,12 @@ floats(const mat_tile *t, int type, int panels)
     _Alignas(64) waiting of;
 
     for (uint32_t piece = 0; piece < 8; piece++)
-        float_piece(t, type, piece, piece_weights(t, bf16_or(type), piece), e,
+        float_piece(t, type, piece,
+                    tight ? NULL : piece_weights(t, bf16_or(type), piece), e,
                     of);
 }
 
-/* Of twelve bits a weight; one panel, of up to TIGHT_ROWS rows. */
-static MAT_INLINE void
-tight_floats(const mat_tile *t, int type)
-{
-    const beside e = {
-        1,           1,          t->m->panel_bytes,
-        false,       false,      (uint32_t)t->n_rows >= t->m->slow_rows,
-        t->m->ahead, t->m->pages};
-    _Alignas(64) waiting of;
-
-    for (uint32_t piece = 0; piece < 8; piece++)
-        float_piece(t, type, piece, NULL, e, of);
-}
-
-/* And of more: each piece as it was, from a cache. */
+/* Tight, of more rows: each piece as it was, from a cache. */
 static MAT_INLINE void
 loosened_floats(const mat_tile *t, int type, int panels)
 {

@@ -54,6 +54,10 @@
 
 enum { MAT_MAX_ROWS = 64, MAT_PANELS = 2, MAT_CHAINS = 4 };
 
+/* From so many rows on a line lasts longer than it takes to come: ahead() of
+ * mat_avx512.c. */
+enum { MAT_SLOW_ROWS = 3 };
+
 typedef enum mat_class {
     MAT_FLAT,  /* blocks of 32, one scale */
     MAT_K,     /* blocks of 256, sub-blocks with integer scales */

@@ -76,8 +76,7 @@ tight_panel_spares(uint32_t n_in) /* at most */
 static inline uint32_t
 tight_spares(const br_mat *m) /* of all panels */
 {
-    uint64_t panels = (m->n_out + BR_MAT_PANEL - 1) / BR_MAT_PANEL;
-    uint64_t n = panels * 8 * tight_groups(m->n_in) / 16;
+    uint64_t n = (uint64_t)br_mat_panels(m) * 8 * tight_groups(m->n_in) / 16;
 
     return (uint32_t)BR_MIN(n + 32, (uint64_t)TIGHT_NO_ROOM - 1);
 }
@@ -124,8 +123,7 @@ tight_spare(const br_mat *m, const tight_head *h)
 static MAT_INLINE const tight_pool *
 tight_pool_of(const br_mat *m)
 {
-    return (const void *)(m->data + (m->n_out + BR_MAT_PANEL - 1) /
-                                        BR_MAT_PANEL * m->panel_bytes);
+    return (const void *)(m->data + br_mat_panels(m) * m->panel_bytes);
 }
 
 #endif
