@@ -345,19 +345,26 @@ lines_of(const char *text)
     return n;
 }
 
-TEST_WITHIN(tune_looks_at_a_model_and_writes_down_what_it_saw, 120)
+/* Three seconds are enough for dozens of looks where a processor is at rest,
+ * and for two where it is not and the build is TSan's. */
+TEST_WITHIN(tune_looks_at_a_model_and_writes_down_what_it_saw, 240)
 {
-    const char *dir = t_tmpdir(), *tsv = t_printf("%s/looks.tsv", dir);
-    const br_json *doc, *looks;
+    static const char *const minutes[] = {"0.05", "0.3", "1"};
+    const char *dir = t_tmpdir(), *tsv;
+    const br_json *doc = NULL, *looks = NULL;
     br_arena a;
     t_proc r;
 
     setenv("XDG_CACHE_HOME", dir, 1);
     br_arena_init(&a, 0);
-    t_run(&r, "tune", "shape:toy:Q8_0", "--minutes", "0.05", "-t", "2", "--tsv",
-          tsv, "--json");
-    doc = run_json(&a, &r);
-    looks = br_json_get(doc, "looks");
+    for (size_t i = 0; i < BR_COUNT(minutes) && (!looks || looks->n <= 3);
+         i++) {
+        tsv = t_printf("%s/looks%zu.tsv", dir, i);
+        t_run(&r, "tune", "shape:toy:Q8_0", "--minutes", minutes[i], "-t", "2",
+              "--tsv", tsv, "--json");
+        doc = run_json(&a, &r);
+        looks = br_json_get(doc, "looks");
+    }
     ck_assert_str_eq(br_json_get(doc, "tier")->s, "cpu");
     ck_assert_int_eq(br_json_get(doc, "threads")->i, 2);
     ck_assert_uint_gt(looks->n, 3);
