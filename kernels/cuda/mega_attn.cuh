@@ -136,18 +136,17 @@ kv_at(u32 page, u32 layer, u32 is_v, u32 kvh)
     return args.kv + (pair * 2 + is_v) * BR_MK_PAGE * args.head_dim;
 }
 
-/* Pages in slots of 8 KiB, keys before values: two or one in each; of 4 KiB:
- * one, or its keys or values. A task takes all its slots, also those of pages
- * that are not there yet. */
+/* Pages in slots, two or one in 8 KiB of each. A task takes all its slots, also those of
+ * pages that are not there yet. */
 template <int HD, class F>
 struct pages_in {
     enum {
-        BYTES = BR_MK_PAGE * HD * 4,
-        SLOT = F::ROOM < 8192 ? 4096 : 8192,
-        PIECE = BYTES < SLOT ? BYTES : SLOT, /* of one copy */
+        BYTES = BR_MK_PAGE * HD * 4, /* keys before values */
+        SLOT = 8192,
         TASK = 16 * BYTES / SLOT,
-        ARRIVALS = PIECE == SLOT ? READERS / 32 : READERS / 64
+        ARRIVALS = BYTES == SLOT ? READERS / 32 : READERS / 64
     };
+    static_assert(BYTES <= SLOT && SLOT <= F::COPY, "fits");
 };
 
 /* Where the table has the page of a position of that place's sequence. */
@@ -191,46 +190,40 @@ load_pages(u32 j, u32 layer, u32 place, u32 at, u32 *seen)
                 return at + s;
             mbar_expect(full, n);
 #pragma unroll 1
-            for (u32 o = 0; o < n; o += in::PIECE)
-                bulk_copy(smem_of(S->ring) + slot * F::ROOM + o,
-                          (const unsigned char *)kv_at(
-                              lds32(ids + (n0 + o) / in::BYTES * 4), layer, 0,
-                              kvh) +
-                              (n0 + o) % in::BYTES,
-                          in::PIECE, full, policy_evict_first());
+            for (u32 o = 0; o < n; o += in::BYTES)
+                bulk_copy(smem_of(S->ring) + slot * F::COPY + o,
+                          kv_at(lds32(ids + (n0 + o) / in::BYTES * 4), layer, 0,
+                                kvh),
+                          in::BYTES, full, policy_evict_first());
         }
         at += in::TASK;
     }
     return at;
 }
 
-/* Row r (of 256) of the task whose pages begin with copy `at`: the copy that
- * has its key or value, and where it lies. */
+/* Page i (of 16) of the task whose pages begin with copy `at`: the copy that has it,
+ * and where it lies. */
 template <int HD, class F>
 BR_DEV u32
-copy_of(u32 at, u32 r, bool is_v)
+copy_of(u32 at, u32 i)
 {
-    using in = pages_in<HD, F>;
-
-    return at + (r / BR_MK_PAGE * in::BYTES + is_v * (in::BYTES / 2)) / in::SLOT;
+    return at + i * pages_in<HD, F>::BYTES / pages_in<HD, F>::SLOT;
 }
 template <int HD, class F>
 BR_DEV u32
-row_at(u32 at, u32 r, bool is_v)
+page_at(u32 at, u32 i)
 {
     using in = pages_in<HD, F>;
-    const u32 o = r / BR_MK_PAGE * in::BYTES + is_v * (in::BYTES / 2) +
-                  r % BR_MK_PAGE * HD * 2;
 
-    return smem_of(S->ring) + copy_of<HD, F>(at, r, is_v) % F::SLOTS * F::ROOM +
-           o % in::SLOT;
+    return smem_of(S->ring) + copy_of<HD, F>(at, i) % F::SLOTS * F::COPY +
+           i * in::BYTES % in::SLOT;
 }
 
 template <int HD, class F>
 BR_DEV void
-await_row(u32 at, u32 r, bool is_v)
+await_page(u32 at, u32 i)
 {
-    const u32 n = copy_of<HD, F>(at, r, is_v);
+    const u32 n = copy_of<HD, F>(at, i);
 
     mbar_wait(smem_of(S->full) + n % F::SLOTS * 8, n / F::SLOTS & 1);
 }
@@ -466,13 +459,8 @@ template <int HD, class F>
 BR_DEV void
 release(const struct worker *w, u32 at)
 {
-    using in = pages_in<HD, F>;
-
-#pragma unroll
-    for (u32 v = 0; v < (in::BYTES > in::SLOT ? 2 : 1); v++)
-        mbar_arrive(smem_of(S->empty) +
-                        copy_of<HD, F>(at, w->t / 32 * 16, v) % F::SLOTS * 8,
-                    in::ARRIVALS);
+    mbar_arrive(smem_of(S->empty) + copy_of<HD, F>(at, w->t / 32) % F::SLOTS * 8,
+                pages_in<HD, F>::ARRIVALS);
 }
 
 /* The sums of 16 warps added up: i and i + 8 first, then the eight. Thread
@@ -562,17 +550,13 @@ attend(const struct worker *w, u32 k, float *max, float *sum)
     typename att<HD>::one *m = space_of<HD>(k);
     const u32 i = w->t >> 5, lane = w->t & 31, g = lane >> 2;
     const u32 head = g & (HEADS - 1), at = m->is.at;
-    using in = pages_in<HD, F>;
-    constexpr bool split = in::BYTES > in::SLOT; /* values are in the next slot */
-    const u32 keys = row_at<HD, F>(at, i * 16, false);
-    const u32 values = split ? row_at<HD, F>(at, i * 16, true) : keys + in::BYTES / 2;
+    const u32 keys = page_at<HD, F>(at, i);
+    const u32 values = keys + pages_in<HD, F>::BYTES / 2;
     u32x4 v[4];
     float s[4], big;
 
-    await_row<HD, F>(at, i * 16, false);
+    await_page<HD, F>(at, i);
     scores<HD>(w, m, keys, s);
-    if (split)
-        await_row<HD, F>(at, i * 16, true);
     take_values<HD>(w, m, values, 0, v);
     big = max_f32(max_f32(s[0], s[1]), max_f32(s[2], s[3]));
     big = max_f32(big, shfl_xor_f(big, 1));
@@ -820,7 +804,7 @@ phase_attn(const struct worker *w, u32 layer, u32 i)
     const u32 all = all_tasks(pos_now()), n_blk = pos_now() / BR_MK_KV_BLOCK + 1;
 
     if (i < all)
-        i = do_tasks<HD, F>(w, layer, i, all, w->count * F::COPIES);
+        i = do_tasks<HD, F>(w, layer, i, all, w->count);
     else
         bar(1, BR_MK_THREADS); /* S->part is free */
     if (n_blk == 1)

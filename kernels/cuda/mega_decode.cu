@@ -1,7 +1,7 @@
 /* mega_decode.cu - a whole decode step of a dense transformer in one launch.
  *
- *   gather x (words of other workers) -> tensor cores over 16 to 44 slots for
- *   copies of 4 to 12 KiB -> finish rows -> publish words
+ *   gather x (words of other workers) -> tensor cores over 16 to 24 slots for
+ *   copies of 8 to 12 KiB -> finish rows -> publish words
  *
  *   warps 0 - 11   multiply (Q4_K, BF16 in 12 bits: all 16), then       16 .. load
  *                  finish rows
@@ -558,9 +558,8 @@ phase_product(const struct worker *w, const struct br_mk_inst *in)
  * and values of layers [layer, layers) where their turn is, as soon as it is known
  * where the step's position is; loader j of two takes
  * every other copy. A round of the loop takes 0.27 us (looks at barriers, 150
- * cycles each): one loader alone copies 8 KiB at 3.9 TB/s, two at 4.5. Halves of
- * a chunk: the first is free 0.6 us before all of it, when twelve warps begin
- * twelve chunks at once.
+ * cycles each): one loader alone copies 8 KiB at 3.9 TB/s, two at 4.5. A copy costs
+ * 40 ns of a multiprocessor besides its bytes, so none is shorter than it has to be.
  * The deeper the copies under way, the faster the stream (32 KiB 4.2 TB/s, 48
  * 4.5) and the later a word (an exchange 1.4, 1.8 us): args.deep while the
  * consumers wait for weights, args.depth while weights wait for them.
@@ -575,14 +574,14 @@ load_stream(u32 sm, u32 j, u32 from, u32 layer, u32 first, u32 end, u32 layer0,
 
 #pragma unroll 1
     for (u32 s = 0;; s++) {
-        u32 c = (s ? first : from) * F::COPIES;
+        u32 c = copies_of<F>(s ? first : from);
         if (s >= n_steps)
             return;
         if (!await_rows(s))
             break;
 #pragma unroll 1
         for (u32 y = s ? layer0 : layer;; y++) {
-            const u32 stop = (y < layers ? S->keys_at[y] >> 8 : end) * F::COPIES;
+            const u32 stop = copies_of<F>(y < layers ? S->keys_at[y] >> 8 : end);
             const u32 all = at + stop - c;
             u32 n = at + (j - at) % F::LOADERS, tell = 0xffffffff;
             /* The first worker's first loader, in OUT of the layer before, asks
@@ -604,7 +603,7 @@ load_stream(u32 sm, u32 j, u32 from, u32 layer, u32 first, u32 end, u32 layer0,
                 if (!free_slot<F>(n, &seen))
                     return end_copies<F>(j, n);
                 mbar_expect(full, F::COPY);
-                bulk_copy(smem_of(S->ring) + slot * F::ROOM,
+                bulk_copy(smem_of(S->ring) + slot * F::COPY,
                           args.stream + i % F::COPIES * F::COPY +
                               ((u64)(i / F::COPIES) * args.n_workers + sm) *
                                   (F::COPIES * F::COPY),
@@ -678,9 +677,8 @@ consume(struct worker *w, u32 first, u32 end, const struct br_mk_launch &l)
         if (w->t == 0) {
             const bool last = at.x + 1 == end;
             const u32 used = in.op == BR_MK_ATTN
-                                 ? n_tasks(in.tile0) * pages_in<HD, F>::TASK /
-                                       F::COPIES
-                                 : (u32)in.n_tiles * in.segs;
+                                 ? n_tasks(in.tile0) * pages_in<HD, F>::TASK
+                                 : copies_of<F>((u32)in.n_tiles * in.segs);
             prepare_phase(w, turn + 1, last ? first : at.x + 1, at.y + last,
                           at.z + used, at.w + (in.op == BR_MK_TOKEN));
             if (in.op == BR_MK_DOWN)

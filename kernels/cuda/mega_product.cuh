@@ -1,8 +1,8 @@
 /* mega_product.cuh - weights times the input vector, for each weight format.
  *
  * A format says in how many copies a chunk comes (16 rows x 512 columns,
- * mega_table.h), how many slots for copies that gives, how x lies in shared
- * memory, and how a warp turns a chunk into 16 partial sums.
+ * mega_table.h) or how many chunks in a copy, how many slots for copies that gives,
+ * how x lies in shared memory, and how a warp turns a chunk into 16 partial sums.
  *
  * A warp never waits for a barrier two rounds ahead, which its parity could not tell
  * from the last one: either its copies always come to the same slots, or the copy
@@ -20,11 +20,11 @@ template <class F>
 constexpr bool
 tells_rounds(void)
 {
-    constexpr int step = F::WARPS * F::COPIES;
+    constexpr int step = F::WARPS * F::COPIES / F::CHUNKS;
 
-    return F::SLOTS % step == 0 ||
-           (step % F::LOADERS == 0 && F::SLOTS % F::LOADERS == 0 &&
-            F::SLOTS >= step + BR_MK_MAX_DEEP);
+    return F::SLOTS % F::LOADERS == 0 && F::WARPS % F::CHUNKS == 0 &&
+           (F::SLOTS % step == 0 || (step % F::LOADERS == 0 &&
+                                     F::SLOTS >= step + BR_MK_MAX_DEEP));
 }
 
 /* Where a chunk's first copy is; the others lie behind it. */
@@ -124,8 +124,8 @@ struct bf16_of_x {
 struct bf16_weights : bf16_of_x<false> {
     enum {
         COPY = BR_MK_CHUNK_BF16 / 2,
-        ROOM = COPY,
         COPIES = 2,
+        CHUNKS = 1,
         SLOTS = 24,
         WARPS = 12,
         LOADERS = 2,
@@ -200,8 +200,8 @@ struct bf16_weights : bf16_of_x<false> {
 struct bf12_weights : bf16_of_x<true> {
     enum {
         COPY = BR_MK_CHUNK_BF12,
-        ROOM = COPY,
         COPIES = 1,
+        CHUNKS = 1,
         SLOTS = 16,
         WARPS = 16,
         LOADERS = 2,
@@ -497,14 +497,15 @@ struct bytes_of_x {
  * and odd, inside the segment. */
 struct q8_0_weights : bytes_of_x<false> {
     enum {
-        COPY = BR_MK_CHUNK_Q8_0 / 2, /* 8 blocks and their scales */
-        ROOM = COPY,
-        COPIES = 2,
-        SLOTS = 44,
+        COPY = BR_MK_CHUNK_Q8_0,
+        COPIES = 1,
+        CHUNKS = 1,
+        SLOTS = 22,
         WARPS = 11,
-        LOADERS = 4,
+        LOADERS = 2,
         LATE = 4
     };
+    /* Half a chunk: 8 blocks and their scales. */
     BR_DEV void
     rows(struct sums *s, u32 from, u32 seg, u32 part, u32 lane)
     {
@@ -527,9 +528,7 @@ struct q8_0_weights : bytes_of_x<false> {
     {
         mbar_wait(at->full, at->parity);
         rows(s, at->from, seg, 0, lane);
-        free_after(at->empty, as_u32(s->y));
-        mbar_wait(at->full + 8, at->parity);
-        rows(s, at->from + ROOM, seg, 1, lane);
+        rows(s, at->from + COPY / 2, seg, 1, lane);
     }
 };
 
@@ -541,12 +540,12 @@ struct q8_0_weights : bytes_of_x<false> {
  * not three (1B 1.2 % faster; Q8_0, 22 chunks in slots, 1 % slower). */
 struct q4_k_weights : bytes_of_x<true> {
     enum {
-        COPY = BR_MK_CHUNK_Q4_K,
-        ROOM = 5376,
+        COPY = BR_MK_PAIR_Q4_K,
         COPIES = 1,
-        SLOTS = 36,
+        CHUNKS = 2,
+        SLOTS = 20,
         WARPS = 16,
-        LOADERS = 4,
+        LOADERS = 2,
         LATE = 2
     };
     /* The minima's part, for the even blocks' lanes. */
@@ -598,6 +597,14 @@ struct q4_k_weights : bytes_of_x<true> {
     }
 };
 
+/* Copies that n chunks come in. */
+template <class F>
+BR_DEV u32
+copies_of(u32 n)
+{
+    return (n * F::COPIES + F::CHUNKS - 1) / F::CHUNKS;
+}
+
 /* Where a warp's next chunk is. */
 struct turn {
     u32 slot, parity;
@@ -606,7 +613,7 @@ template <class F>
 BR_DEV struct turn
 first_turn(const struct worker *w)
 {
-    const u32 at = (w->count + (w->t >> 5)) * F::COPIES;
+    const u32 at = w->count + (w->t >> 5) * F::COPIES / F::CHUNKS;
 
     return {at % F::SLOTS, at / F::SLOTS & 1};
 }
@@ -614,7 +621,7 @@ template <class F>
 BR_DEV void
 pass_turn(struct turn *t)
 {
-    constexpr u32 step = F::WARPS * F::COPIES % F::SLOTS;
+    constexpr u32 step = F::WARPS * F::COPIES / F::CHUNKS % F::SLOTS;
 
     t->slot += step;
     if (!step || t->slot >= F::SLOTS) {
@@ -624,7 +631,8 @@ pass_turn(struct turn *t)
 }
 
 /* The chunks of a phase: chunk i goes to warp i mod WARPS and leaves its 16
- * partial sums at part[16 i]. */
+ * partial sums at part[16 i]. Of a copy of two chunks each warp gives its half back, the
+ * last one of an odd number both. */
 template <class F>
 BR_DEV void
 multiply(const struct worker *w, const struct br_mk_inst *in, u32 over,
@@ -638,13 +646,16 @@ multiply(const struct worker *w, const struct br_mk_inst *in, u32 over,
     for (u32 i = warp; i < end; i += F::WARPS) {
         struct F::sums s = F::none();
         const u32 seg = i - (i * over >> 12) * segs, slot = turn.slot;
-        const struct slot at = {smem_of(S->ring) + slot * F::ROOM,
+        const struct slot at = {smem_of(S->ring) + slot * F::COPY +
+                                    i % F::CHUNKS * (F::COPY / F::CHUNKS),
                                 smem_of(S->full) + slot * 8,
                                 smem_of(S->empty) + slot * 8, turn.parity};
 
         F::chunk(&s, &at, seg, lane);
         F::put_sums(S->part + i * 16, &s, lane);
-        mbar_arrive(at.empty + (F::COPIES - 1) * 8, READERS / 32);
+        const bool both = F::CHUNKS == 2 && i % 2 == 0 && i + 1 == end;
+        mbar_arrive(at.empty + (F::COPIES - 1) * 8,
+                    READERS / 32 / F::CHUNKS << both);
         pass_turn<F>(&turn);
     }
 }

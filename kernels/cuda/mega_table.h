@@ -17,7 +17,8 @@
  *                   scales, f16 [16 rows][16 blocks]: 8.5 KiB
  *             q4_k  8 pairs of blocks x 32 lanes x 16 bytes, scales in f16 [16][16],
  *                   minima of 6 bits in bytes as an operand, their d in f16
- *                   [16][2]: 4928 bytes (a file has 4608)
+ *                   [16][2]: 4928 bytes (a file has 4608); two beside each other
+ *                   are one copy, a phase begins with a pair
  *   tile    16 rows: K/512 chunks
  *   stream  of a worker: the chunks of its tiles, phase after phase; chunk i of
  *           all workers lies together (2 % faster than streams 19 MB apart)
@@ -59,7 +60,8 @@ enum {
     BR_MK_CHUNK_BF12 = 12352,
     BR_MK_CHUNK_Q8_0 = 8704,
     BR_MK_CHUNK_Q4_K = 4928,
-    BR_MK_MAX_SLOTS = 44,
+    BR_MK_PAIR_Q4_K = 2 * BR_MK_CHUNK_Q4_K, /* two come in one copy */
+    BR_MK_MAX_SLOTS = 24,
     BR_MK_MAX_DEEP = 12,   /* copies under way, at most */
     BR_MK_MAX_K = 12288,   /* widest input vector */
     BR_MK_MAX_PARTS = 124, /* chunks of one phase of one worker */

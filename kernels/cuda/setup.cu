@@ -151,14 +151,17 @@ br_repack_q8_0(unsigned char *stream, const u64 *tile_at, const u16 *a,
     }
 }
 
-/* The same for Q4_K: a register's four bytes are those of the file. */
+/* The same for Q4_K: a register's four bytes are those of the file. Chunks lie in
+ * pairs, stride is from one to the next. */
 extern "C" __global__ void
 br_repack_q4_k(unsigned char *stream, const u64 *tile_at,
                const unsigned char *a, const unsigned char *b, u32 n_rows,
                u32 K, u64 stride)
 {
     const u32 tile = bid(), seg = bid_y();
-    unsigned char *to = stream + tile_at[tile] + seg * stride;
+    const u32 half = tile_at[tile] / BR_MK_CHUNK_Q4_K & 1, at = half + seg;
+    unsigned char *to = stream + tile_at[tile] + at / 2 * stride +
+                        (int)(at % 2 - half) * BR_MK_CHUNK_Q4_K;
     const u64 row_bytes = K / 256 * 144;
 
     for (u32 i = tid(); i < 1024; i += 512) {

@@ -37,6 +37,17 @@ by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Chunks of nobody that a phase ends with, as the next begins with a copy's first. */
+static uint32_t
+padding_of(const br_stream_plan *p, const br_cu_shape *s,
+           const struct br_mk_inst *in)
+{
+    const uint32_t n = (uint32_t)in->n_tiles * in->segs;
+
+    ck_assert_uint_eq(p->together, s->format == BR_CU_Q4_K ? 2 : 1);
+    return n % p->together;
+}
+
 /* Sorted, no two chunks lie in one place and none lies outside; there are as
  * many as the workers read, and places left over only where streams end. */
 static void
@@ -44,7 +55,7 @@ every_byte_once(const br_stream_plan *p, const br_cu_shape *s)
 {
     const uint32_t mats = s->n_layers * 4 + 1;
     const uint64_t bytes = br_cu_chunk_bytes(s);
-    size_t n = 0, k = 0, twice = 0, odd = 0;
+    size_t n = 0, k = 0, twice = 0, odd = 0, pads = 0;
     uint32_t most = 0, least = UINT32_MAX;
     unsigned long long *at;
 
@@ -52,7 +63,10 @@ every_byte_once(const br_stream_plan *p, const br_cu_shape *s)
         n += p->stream_chunks[w];
         most = BR_MAX(most, p->stream_chunks[w]);
         least = BR_MIN(least, p->stream_chunks[w]);
+        for (uint32_t i = 0; i < p->n_inst; i++)
+            pads += padding_of(p, s, &p->inst[w * p->n_inst + i]);
     }
+    n -= pads;
     at = t_keep(malloc(n * sizeof *at));
     for (uint32_t m = 0; m < mats; m++) {
         enum br_cu_matrix kind = m == mats - 1 ? BR_CU_HEAD : m % 4;
@@ -60,7 +74,7 @@ every_byte_once(const br_stream_plan *p, const br_cu_shape *s)
         for (uint32_t t = 0; t < p->n_tiles[m]; t++)
             for (uint32_t seg = 0; seg < br_cu_cols(s, kind) / 512; seg++) {
                 ck_assert(k < n);
-                at[k++] = p->tile_at[m][t] + seg * p->chunk_stride;
+                at[k++] = br_stream_plan_chunk(p, p->tile_at[m][t], seg);
             }
     }
     ck_assert_uint_eq(k, n);
@@ -72,7 +86,7 @@ every_byte_once(const br_stream_plan *p, const br_cu_shape *s)
     ck_assert_uint_eq(twice + odd, 0);
     ck_assert_uint_le(at[n - 1] + bytes, p->stream_bytes);
     ck_assert_uint_le(p->stream_bytes / bytes - n,
-                      (uint64_t)(most - least) * p->n_workers);
+                      (uint64_t)(most - least) * p->n_workers + pads);
 }
 
 /* What the kernel takes for granted of an instruction. */
@@ -84,7 +98,7 @@ kernel_limits_hold(const br_stream_plan *p, const br_cu_shape *s)
         for (uint32_t i = 0; i < p->n_inst; i++) {
             const struct br_mk_inst *in = &p->inst[w * p->n_inst + i];
             ck_assert_uint_eq(in->chunk0, chunk);
-            chunk += (uint32_t)in->n_tiles * in->segs;
+            chunk += (uint32_t)in->n_tiles * in->segs + padding_of(p, s, in);
             ck_assert_uint_le((uint32_t)in->n_tiles * in->segs,
                               BR_MK_MAX_PARTS);
             ck_assert_uint_le(in->n_tiles * 16u, BR_MK_THREADS);

@@ -129,15 +129,15 @@ static br_code
 upload_args(br_cu_decode *d, br_status *st)
 {
     const br_cu_shape *s = &d->shape;
-    /* Of copies (of 8192, 4352, 4928, 12352 bytes); measured (decision 0020): the
+    /* Of copies (of 8192, 8704, 9856, 12352 bytes); measured (decision 0020): the
      * fewer bytes a layer has, the more of its time goes to words, and copies
      * under way delay them. */
     static const struct {
-        uint32_t depth[2], deep[2], few; /* [hidden > 2048] */
-    } by_format[] = {{{4, 4}, {8, 8}, 12},
-                     {{4, 4}, {8, 12}, 22},
-                     {{4, 4}, {8, 8}, 18},
-                     {{2, 2}, {4, 4}, 8}};
+        uint32_t depth[2], deep[2], few[2]; /* [hidden > 2048] */
+    } by_format[] = {{{4, 4}, {8, 8}, {12, 12}},
+                     {{3, 4}, {5, 8}, {11, 13}},
+                     {{2, 3}, {4, 5}, {10, 8}},
+                     {{2, 2}, {4, 4}, {8, 8}}};
     const uint32_t form = form_of(s);
     const bool wide = s->hidden > 2048;
     struct br_mk_args a = {
@@ -174,7 +174,7 @@ upload_args(br_cu_decode *d, br_status *st)
         .scale = 1.0f / sqrtf((float)s->head_dim),
         .depth = by_format[form].depth[wide],
         .deep = by_format[form].deep[wide],
-        .few = by_format[form].few,
+        .few = by_format[form].few[wide],
         .interleaved_rope = s->interleaved_rope,
         .head_parts = blocks_of(d) * (s->head_dim + 2),
     };
@@ -401,8 +401,8 @@ br_cu_decode_put(br_cu_decode *d, uint32_t layer, enum br_cu_matrix m,
     uint32_t rows = br_cu_rows(&d->shape, m), K = br_cu_cols(&d->shape, m);
     uint32_t groups = groups_of(d);
     void *params[] = {
-        &d->stream, &d->tile_at,           &a,      &b,       &rows,
-        &K,         &d->plan.chunk_stride, &d->odd, &d->more, &groups};
+        &d->stream, &d->tile_at,          &a,      &b,       &rows,
+        &K,         &d->plan.copy_stride, &d->odd, &d->more, &groups};
 
     br_assert((b != 0) == (m == BR_CU_GLU) && "GLU has two parts");
     if (b)
@@ -569,7 +569,7 @@ clear_ring(br_cu_decode *d)
 static uint32_t
 most_steps(const br_cu_decode *d)
 {
-    enum { OF_CHUNK = 2, OF_TASK = 32 }; /* copies, at most */
+    enum { OF_CHUNK = 2, OF_TASK = 16 }; /* copies, at most */
     const uint64_t tasks =
         (uint64_t)br_cu_tasks(&d->shape) * blocks_of(d) / d->plan.n_workers + 1;
     uint64_t copies = 1;

@@ -26,6 +26,12 @@ br_cu_chunk_bytes(const br_cu_shape *s)
                                      : BR_MK_CHUNK_BF12;
 }
 
+uint32_t
+br_cu_together(const br_cu_shape *s)
+{
+    return s->format == BR_CU_Q4_K ? BR_MK_PAIR_Q4_K / BR_MK_CHUNK_Q4_K : 1;
+}
+
 uint64_t
 br_cu_row_bytes(enum br_cu_format f, uint64_t cols)
 {
@@ -174,6 +180,7 @@ static void
 emit(struct plan *p, uint32_t i, struct br_mk_inst proto, const uint32_t *count,
      uint32_t skip, uint32_t most)
 {
+    const uint32_t together = br_cu_together(p->s);
     uint32_t tile = 0;
 
     for (uint32_t w = 0; w < p->W; w++) {
@@ -184,7 +191,9 @@ emit(struct plan *p, uint32_t i, struct br_mk_inst proto, const uint32_t *count,
                                          : tile + BR_MIN(skip, n);
         in->n_tiles = (uint16_t)BR_MIN(n - BR_MIN(skip, n), most);
         in->chunk0 = p->out->stream_chunks[w];
-        p->out->stream_chunks[w] += (uint32_t)in->n_tiles * in->segs;
+        p->out->stream_chunks[w] +=
+            ((uint32_t)in->n_tiles * in->segs + together - 1) / together *
+            together;
         tile += n;
     }
 }
@@ -265,15 +274,26 @@ emit_head(struct plan *p, uint32_t groups, uint32_t group)
          NULL, 0, 0);
 }
 
+uint64_t
+br_stream_plan_chunk(const br_stream_plan *p, uint64_t tile_at, uint32_t seg)
+{
+    const uint64_t at = tile_at / p->chunk % p->together + seg;
+
+    return tile_at - tile_at / p->chunk % p->together * p->chunk +
+           at / p->together * p->copy_stride + at % p->together * p->chunk;
+}
+
 /* Where each tile's bytes are, now that every stream's length is known. */
 static void
 place_tiles(struct plan *p)
 {
     br_stream_plan *o = p->out;
-    const uint64_t chunk = br_cu_chunk_bytes(p->s);
 
-    o->chunk_stride = chunk * p->W;
-    o->stream_bytes = o->chunk_stride * most_of(o->stream_chunks, p->W);
+    o->chunk = br_cu_chunk_bytes(p->s);
+    o->together = br_cu_together(p->s);
+    o->copy_stride = (uint64_t)o->chunk * o->together * p->W;
+    o->stream_bytes =
+        o->copy_stride * (most_of(o->stream_chunks, p->W) / o->together);
     for (uint32_t w = 0; w < p->W; w++)
         for (uint32_t i = 0; i < o->n_inst; i++) {
             const struct br_mk_inst *in = &o->inst[w * o->n_inst + i];
@@ -283,8 +303,9 @@ place_tiles(struct plan *p)
                          : in->op == BR_MK_GLU ? in->layer * 4u + BR_CU_GLU
                                                : in->layer * 4u + BR_CU_DOWN;
             for (uint32_t t = 0; t < in->n_tiles; t++)
-                o->tile_at[m][in->tile0 + t] =
-                    w * chunk + (in->chunk0 + t * in->segs) * o->chunk_stride;
+                o->tile_at[m][in->tile0 + t] = br_stream_plan_chunk(
+                    o, (uint64_t)w * o->together * o->chunk,
+                    in->chunk0 + t * in->segs);
         }
 }
 

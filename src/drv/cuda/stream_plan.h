@@ -30,9 +30,10 @@ enum br_cu_matrix { /* of a layer, then the head */
 typedef struct br_stream_plan {
     br_arena arena;
     uint32_t n_workers, n_inst;
-    struct br_mk_inst *inst; /* [n_workers][n_inst] */
-    uint32_t *stream_chunks; /* [n_workers] */
-    uint64_t chunk_stride;   /* from a worker's chunk to its next */
+    struct br_mk_inst *inst;  /* [n_workers][n_inst] */
+    uint32_t *stream_chunks;  /* [n_workers] */
+    uint32_t chunk, together; /* bytes of a chunk; chunks beside each other */
+    uint64_t copy_stride;     /* from those of a worker to its next ones */
     uint64_t stream_bytes;
     /* byte offset of a tile's first chunk: tile_at[layer*4 + matrix][tile],
      * the head at [n_layers*4] */
@@ -43,6 +44,8 @@ typedef struct br_stream_plan {
 /* Bytes of 16 rows x 512 columns in the stream, and of columns in a file. */
 uint32_t br_cu_chunk_bytes(const br_cu_shape *s);
 uint64_t br_cu_row_bytes(enum br_cu_format f, uint64_t cols);
+/* Chunks that a worker's stream has beside each other: a copy of the kernel's. */
+uint32_t br_cu_together(const br_cu_shape *s);
 uint32_t br_cu_rows(const br_cu_shape *s, enum br_cu_matrix m);
 uint32_t br_cu_cols(const br_cu_shape *s, enum br_cu_matrix m);
 /* Attention tasks of a block of 256 positions, 4 query heads each. */
@@ -50,6 +53,9 @@ uint32_t br_cu_tasks(const br_cu_shape *s);
 /* Refuses shapes that the kernel does not take, naming the limit. */
 br_code br_stream_plan_make(br_stream_plan *p, const br_cu_shape *s,
                             uint32_t n_workers, br_status *st) BR_MUST_USE;
+/* Where chunk `seg` behind one at tile_at lies. */
+uint64_t br_stream_plan_chunk(const br_stream_plan *p, uint64_t tile_at,
+                              uint32_t seg);
 void br_stream_plan_free(br_stream_plan *p);
 
 #endif
