@@ -38,24 +38,61 @@ put_here(const br_http *h, br_str *out)
             br_str_printf(out, "%s'%s'", out->n ? ", " : "", m->m.name);
 }
 
+/* name becomes the only one that c's key may have, where that is so. */
+static br_code
+may_have(const br_http_conn *c, const char **name, br_status *st)
+{
+    const char *only = c->model[0] ? c->model : NULL;
+
+    if (only && *name && strcmp(*name, only) != 0)
+        return br_fail(st, BR_E_NOT_FOUND,
+                       "model: '%.80s' is not for this key, which has '%s'",
+                       *name, only);
+    *name = only ? only : *name;
+    return BR_OK;
+}
+
+static br_served *
+find(br_http *h, const char *name)
+{
+    br_served *m = br_served_find(h, name);
+
+    if (m)
+        return m;
+    /* it leaves, and the next one of its name is offered by now */
+    br_http_adopt(h);
+    return br_served_find(h, name);
+}
+
+static br_code
+not_here(const br_http *h, const char *name, br_status *st)
+{
+    br_str here = {0};
+    br_code code;
+
+    put_here(h, &here);
+    code = br_fail(st, BR_E_NOT_FOUND,
+                   "model: '%.80s' is not here; this server has %s",
+                   name ? name : "", here.n ? br_str_z(&here) : "none");
+    br_str_fini(&here);
+    return code;
+}
+
+br_code
+br_look_at_model(br_http *h, const br_http_conn *c, const char *name,
+                 br_status *st)
+{
+    BR_TRY(may_have(c, &name, st));
+    h->model = find(h, name);
+    return h->model ? BR_OK : not_here(h, name, st);
+}
+
 br_code
 br_choose_model(br_http *h, const br_http_conn *c, const char *name,
                 br_status *st)
 {
-    const char *only = c->model[0] ? c->model : NULL;
-    br_str here = {0};
-    br_code code;
-
-    if (only && name && strcmp(name, only) != 0)
-        return br_fail(st, BR_E_NOT_FOUND,
-                       "model: '%.80s' is not for this key, which has '%s'",
-                       name, only);
-    name = only ? only : name;
-    h->model = br_served_find(h, name);
-    if (!h->model) { /* it leaves, and the next one of its name is offered by now */
-        br_http_adopt(h);
-        h->model = br_served_find(h, name);
-    }
+    BR_TRY(may_have(c, &name, st));
+    h->model = find(h, name);
     if (h->model) {
         h->model->asked_ns = br_now_ns();
         return BR_OK;
@@ -65,12 +102,7 @@ br_choose_model(br_http *h, const br_http_conn *c, const char *name,
         return name ? br_fail(st, BR_E_BUSY, "model: '%.80s' is being loaded",
                               name)
                     : br_fail(st, BR_E_BUSY, "the model is being loaded");
-    put_here(h, &here);
-    code = br_fail(st, BR_E_NOT_FOUND,
-                   "model: '%.80s' is not here; this server has %s",
-                   name ? name : "", here.n ? br_str_z(&here) : "none");
-    br_str_fini(&here);
-    return code;
+    return not_here(h, name, st);
 }
 
 /* ---- waiting ------------------------------------------------------------- */

@@ -196,7 +196,7 @@ put_model(const br_http *h, const br_http_model *m, br_str *out)
 typedef struct listing {
     const br_http *h;
     const char *only; /* NULL: all */
-    br_str *out;
+    br_str *out;      /* NULL: they are counted */
     size_t n;
 } listing;
 
@@ -208,6 +208,10 @@ put_absent(void *to, const char *name, const char *why)
 
     if (br_served_find(l->h, name) || (l->only && strcmp(l->only, name) != 0))
         return;
+    if (!l->out) {
+        l->n++;
+        return;
+    }
     br_str_puts(l->out, l->n++ ? ",{\"id\":" : "{\"id\":");
     br_put_jsonz(l->out, name);
     br_str_printf(l->out,
@@ -242,7 +246,14 @@ br_on_models(br_http *h, br_http_conn *c)
     br_reply_json(h, c, &out);
 }
 
-/* Looking at one does not load it. */
+/* The one of that name, if it is not there but would come, and is c's to see. */
+static void
+list_absent(const br_http *h, const br_http_conn *c, listing *l)
+{
+    if (h->config.listed && (!c->model[0] || strcmp(c->model, l->only) == 0))
+        h->config.listed(h->config.ctx, put_absent, l);
+}
+
 void
 br_on_model(br_http *h, br_http_conn *c)
 {
@@ -257,9 +268,8 @@ br_on_model(br_http *h, br_http_conn *c)
         br_reply_error(h, c, 404, "model", "model: there is none of that name");
         return;
     }
-    if (h->config.listed && (!c->model[0] || strcmp(c->model, name) == 0))
-        h->config.listed(h->config.ctx, put_absent, &l);
-    if (!l.n && br_choose_model(h, c, name, &st) != BR_OK) {
+    list_absent(h, c, &l);
+    if (!l.n && br_look_at_model(h, c, name, &st) != BR_OK) {
         br_reply_status(h, c, &st, "model");
         return;
     }
@@ -351,6 +361,32 @@ put_numbers(br_str *out, const br_engine_stats *s)
         br_str_printf(out, ",\"%s\":%.15g", rows[i].key, rows[i].value);
 }
 
+/* h->model becomes the one that is named, or the only one that this key may see:
+ * NULL, it would come. False: refused, there is none of that name. */
+static bool
+find_shown(br_http *h, br_http_conn *c)
+{
+    br_text word = br_query_of(c, "model");
+    br_status st = {0};
+    char name[256];
+    listing l = {.h = h, .only = name};
+
+    if (!word.n) {
+        h->model = c->model[0] ? br_served_find(h, c->model) : h->model;
+        return true;
+    }
+    if (!br_http_word(word, name, sizeof name)) {
+        br_reply_error(h, c, 404, "model", "model: there is none of that name");
+        return false;
+    }
+    if (br_look_at_model(h, c, name, &st) == BR_OK)
+        return true;
+    list_absent(h, c, &l);
+    if (!l.n)
+        br_reply_status(h, c, &st, "model");
+    return l.n > 0;
+}
+
 void
 br_on_state(br_http *h, br_http_conn *c)
 {
@@ -361,17 +397,11 @@ br_on_state(br_http *h, br_http_conn *c)
     };
     static const br_model_metrics none;
     const br_model_metrics *done;
-    br_text word = br_query_of(c, "model");
-    char name[256] = "";
     br_engine_stats s;
     br_str out = {0};
 
-    if (c->model[0]) /* the only one this key may see */
-        snprintf(name, sizeof name, "%s", c->model);
-    else if (word.n && !br_http_word(word, name, sizeof name))
-        snprintf(name, sizeof name, "?");
-    if (name[0]) /* looking at one does not load it */
-        h->model = br_served_find(h, name);
+    if (!find_shown(h, c))
+        return;
     done = h->model ? &h->model->metrics : &none;
     br_str_printf(&out, "{\"uptime_s\":%.1f,\"connections\":%u",
                   (double)(br_now_ns() - h->started_ns) * 1e-9,

@@ -137,6 +137,10 @@ br_served *br_served_find(const br_http *h, const char *name);
  * whoever asks may have. NOT_FOUND names those that are here; BUSY: h->comes. */
 br_code br_choose_model(br_http *h, const br_http_conn *c, const char *name,
                         br_status *st) BR_MUST_USE;
+/* To look is not to ask: the same, but none is loaded, none stays for it, and what
+ * would be BUSY is NOT_FOUND. */
+br_code br_look_at_model(br_http *h, const br_http_conn *c, const char *name,
+                         br_status *st) BR_MUST_USE;
 
 /* After another code than OK: c waits for the model that comes, and is routed
  * again then, or is told why there is none. */

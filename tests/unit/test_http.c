@@ -517,7 +517,12 @@ TEST(http_says_what_is_wrong_with_a_late_input)
     a = sk_ask(&k, "GET /state?model=f%61ke", "", NULL);
     ck_assert_ptr_nonnull(strstr(a.body, "\"model\":\"fake\""));
     a = sk_ask(&k, "GET /state?model=other", "", NULL);
-    ck_assert(a.status == 200 && !strstr(a.body, "\"model\""));
+    ck_assert_int_eq(a.status, 404);
+    ck_assert_str_eq(a.body,
+                     "{\"error\":{\"type\":\"invalid_request_error\","
+                     "\"message\":\"model: 'other' is not here; this server "
+                     "has 'fake'\",\"param\":\"model\","
+                     "\"code\":\"model_not_found\"}}");
     sk_close(&k);
 }
 
@@ -669,6 +674,13 @@ TEST(http_models_that_are_not_loaded_are_listed)
     ck_assert_int_eq(a.status, 404);
     a = sk_ask(&k, "GET /v1/models/fifth", "", NULL);
     ck_assert_int_eq(a.status, 404);
+    ck_assert_str_eq(sk_ask(&k, "GET /state?model=fifth", "", NULL).body,
+                     a.body);
+    a = sk_ask(&k, "GET /state?model=fake%00", "", NULL);
+    ck_assert_int_eq(a.status, 404);
+    a = sk_ask(&k, "GET /state?model=fourth", "", NULL); /* it would come */
+    ck_assert_msg(a.status == 200 && !strstr(a.body, "\"model\""), "%s",
+                  a.body);
     sk_close(&k);
 }
 

@@ -243,6 +243,11 @@ TEST(a_tenant_has_a_model)
     ck_assert_int_eq(a.status, 404);
     ck_assert(!atomic_load(&o.wanted));
     ck_assert_int_eq(sk_ask(&s.k, "POST /tokenize", key, count).status, 404);
+    a = sk_ask(&s.k, "GET /state", key, NULL);
+    ck_assert_ptr_nonnull(strstr(a.body, "\"model\":\"other\""));
+    a = sk_ask(&s.k, "GET /state?model=fake", key, NULL);
+    ck_assert_msg(a.status == 404 && strstr(a.body, "is not for this key"),
+                  "%s", a.body);
     a = sk_ask(&s.k, "GET /v1/models", key, NULL);
     ck_assert_msg(strstr(a.body, "\"other\"") &&
                       !strstr(a.body, "\"id\":\"fake\""),
