@@ -249,6 +249,9 @@ put_server(br_str *out, const br_metrics *m, uint32_t conns)
                   "brass_http_cpu_seconds_total{mode=\"system\"} %.6f\n",
                   conns, (double)m->user_ns * 1e-9,
                   (double)m->system_ns * 1e-9);
+    put_head(out, "brass_", "requests_awaiting_model", "gauge",
+             "Requests that wait for a model to be loaded.");
+    br_str_printf(out, "brass_requests_awaiting_model %zu\n", m->awaiting);
     put_head(out, "brass_", "http_answers_total", "counter",
              "Answers by status.");
     for (int i = 2; i < 6; i++)

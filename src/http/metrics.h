@@ -23,6 +23,7 @@ typedef enum br_hist_id {
 typedef struct br_metrics {
     uint64_t answers[6]; /* by hundreds of the status; 0: others */
     uint64_t too_slow;
+    size_t awaiting; /* requests that wait for a model (model_wait.c) */
     int64_t user_ns, system_ns; /* of the loop's thread */
 } br_metrics;
 

@@ -145,6 +145,7 @@ br_on_metrics(br_http *h, br_http_conn *c)
         (int64_t)r.ru_utime.tv_sec * 1000000000 + r.ru_utime.tv_usec * 1000;
     h->metrics.system_ns =
         (int64_t)r.ru_stime.tv_sec * 1000000000 + r.ru_stime.tv_usec * 1000;
+    h->metrics.awaiting = h->awaiting.n;
     for (const br_served *m = h->served; m; m = m->next)
         n++;
     models = br_try_calloc(n + 1, sizeof *models);
@@ -403,9 +404,10 @@ br_on_state(br_http *h, br_http_conn *c)
     if (!find_shown(h, c))
         return;
     done = h->model ? &h->model->metrics : &none;
-    br_str_printf(&out, "{\"uptime_s\":%.1f,\"connections\":%u",
+    br_str_printf(&out,
+                  "{\"uptime_s\":%.1f,\"connections\":%u,\"awaiting\":%zu",
                   (double)(br_now_ns() - h->started_ns) * 1e-9,
-                  br_http_loop_conns(h->loop));
+                  br_http_loop_conns(h->loop), h->awaiting.n);
     if (h->model) {
         br_str_puts(&out, ",\"model\":");
         br_put_jsonz(&out, h->model->m.name);
