@@ -32,6 +32,7 @@ typedef struct br_http_config {
     const char *tls_cert, *tls_key; /* PEM; NULL: none */
     const char *admin;              /* a file with the admin's key, or NULL */
     br_http_limits limits;
+    uint32_t most_awaiting; /* requests that wait for models; BR_ENGINE_QUEUE */
     br_sample_params sample; /* where a request says nothing */
     /* The file in which answers wait for the next start (resume.c), or NULL. */
     const char *resume;

@@ -117,8 +117,10 @@ br_no_model(br_http *h, br_http_conn *c, const br_status *st)
     if (why.code == BR_E_BUSY) {
         memcpy(a.name, h->comes, sizeof a.name);
         why = (br_status){0};
-        if (h->awaiting.n >= BR_ENGINE_QUEUE)
-            why = *st;
+        if (h->awaiting.n >= h->config.most_awaiting)
+            (void)br_fail(&why, BR_E_BUSY,
+                          "%.100s, and %zu requests are waiting already",
+                          st->msg, h->awaiting.n);
         else if (br_deadline_of(c, &deadline, &why) == BR_OK &&
                  !br_vec_push(&h->awaiting, a))
             (void)br_fail(&why, BR_E_OOM, "out of memory");

@@ -13,6 +13,7 @@ br_http_config_default(void)
     return (br_http_config){.host = "127.0.0.1",
                             .port = 8080,
                             .limits = br_http_limits_default(),
+                            .most_awaiting = BR_ENGINE_QUEUE,
                             .sample = br_sample_defaults(),
                             .drain_ns = INT64_C(30000000000)};
 }

@@ -68,11 +68,12 @@ await(atomic_int *n, int least)
     }
 }
 
-/* A server whose model has left, as nobody asked it anything. */
+/* A server whose model has left, as nobody asked it anything; of: NULL, as one is
+ * where nobody says. */
 static void
-open_resting(sk *k, resting *r, int64_t step_ns)
+open_resting(sk *k, resting *r, const br_http_config *of)
 {
-    br_http_config c = br_http_config_default();
+    br_http_config c = of ? *of : br_http_config_default();
 
     *r = (resting){0};
     c.port = 0;
@@ -80,7 +81,7 @@ open_resting(sk *k, resting *r, int64_t step_ns)
     c.left = on_rest;
     c.wanted = on_wanted;
     c.ctx = r;
-    sk_open(k, &(sk_config){.http = c, .fake = {.step_ns = step_ns}});
+    sk_open(k, &(sk_config){.http = c});
     while (!atomic_load(&r->left))
         br_sleep_ns(MS);
     atomic_store(&r->left, false);
@@ -156,7 +157,7 @@ TEST(http_who_asks_for_a_model_that_rests_waits_for_it)
     int fd[4];
     sk k;
 
-    open_resting(&k, &r, 0);
+    open_resting(&k, &r, NULL);
     fd[0] = begin(&k, path, "", chat(2, false));
     await(&r.asked, 1);
     fd[1] = begin(&k, path, "", chat(3, true));
@@ -229,7 +230,7 @@ TEST(http_who_waits_for_a_model_is_told_why_it_does_not_come)
     int fd;
     sk k;
 
-    open_resting(&k, &r, 0);
+    open_resting(&k, &r, NULL);
     fd = begin(&k, path, "", chat(2, false));
     await(&r.asked, 1);
     (void)br_fail(&st, BR_E_FORMAT, "x.gguf: no magic");
@@ -266,7 +267,7 @@ TEST(http_who_no_longer_waits_for_a_model_is_not_answered)
     int fd[3];
     sk k;
 
-    open_resting(&k, &r, 0);
+    open_resting(&k, &r, NULL);
     for (int i = 0; i < 3; i++)
         fd[i] = begin(&k, path, i == 1 ? "X-Deadline-Ms: 1\r\n" : "",
                       chat(2, false));
@@ -285,6 +286,40 @@ TEST(http_who_no_longer_waits_for_a_model_is_not_answered)
     sk_close(&k);
 }
 
+TEST(http_so_many_wait_for_models_and_no_more)
+{
+    br_http_config c = br_http_config_default();
+    static resting r;
+    sk_answer a;
+    int fd[3];
+    sk k;
+
+    ck_assert_int_eq(c.most_awaiting, 1024); /* docs/serve.md */
+    c.most_awaiting = 3;
+    open_resting(&k, &r, &c);
+    for (int i = 0; i < 3; i++)
+        fd[i] = begin(&k, path, "", chat(2 + i, false));
+    check_awaiting(&k, 3);
+    a = sk_ask(&k, "POST /v1/chat/completions", "", chat(2, true));
+    ck_assert_msg(a.status == 503 && strstr(a.head, "Retry-After") &&
+                      strstr(a.body, "the model is being loaded, and 3 "
+                                     "requests are waiting already"),
+                  "%s", a.body);
+    close(fd[1]); /* there is room for one more */
+    check_awaiting(&k, 2);
+    fd[1] = begin(&k, path, "", chat(3, false));
+    check_awaiting(&k, 3);
+    sk_ready(&k);
+    for (int i = 0; i < 3; i++) {
+        a = end(fd[i]);
+        ck_assert_msg(
+            a.status == 200 &&
+                strstr(a.body, t_printf("\"completion_tokens\":%d", 2 + i)),
+            "%s", a.body);
+    }
+    sk_close(&k);
+}
+
 TEST(http_a_server_that_ends_sends_those_away_who_wait_for_a_model)
 {
     static resting r;
@@ -292,7 +327,7 @@ TEST(http_a_server_that_ends_sends_those_away_who_wait_for_a_model)
     int fd;
     sk k;
 
-    open_resting(&k, &r, 0);
+    open_resting(&k, &r, NULL);
     fd = begin(&k, path, "", chat(2, false));
     await(&r.asked, 1);
     br_http_stop(k.http);
