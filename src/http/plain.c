@@ -417,6 +417,8 @@ br_on_state(br_http *h, br_http_conn *c)
         put_numbers(&out, &s);
         put_slots(&out, h, c);
         put_shares(&out, h, c);
+    } else if (h->rests || br_served_find(h, NULL)) { /* as br_route_again */
+        br_str_puts(&out, ",\"comes\":true");
     }
     br_str_puts(&out, ",\"latency_ms\":{");
     for (br_hist_id i = 0; i < BR_HIST_COUNT; i++)

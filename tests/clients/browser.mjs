@@ -135,6 +135,33 @@ await check('one of several models is chosen; thoughts stand apart', async () =>
   await context.close();
 });
 
+await check('a model that rests is asked', async () => {
+  const context = await browser.newContext({ viewport: { width: 1100, height: 500 } });
+  const page = await context.newPage();
+  await page.route('**/state*', (r) => r.fulfill({ json: { uptime_s: 1, connections: 1, awaiting: 0, comes: true, latency_ms: {} } }));
+  await page.goto(url);
+  await page.waitForFunction(() => document.querySelector('#model').textContent.includes('when it is asked'));
+  await page.fill('#text', 'Tell me a story.');
+  await page.click('#go:not([disabled])');
+  await page.waitForFunction(() => document.querySelector('.message.assistant p'));
+  await context.close();
+});
+
+await check('a chosen model that is gone is let go', async () => {
+  const context = await browser.newContext({ viewport: { width: 1100, height: 500 } });
+  const page = await context.newPage();
+  let here = true;
+  await page.route('**/v1/models', (r) => r.fulfill({ json: { data: [{ id: 'demo' }, ...(here ? [{ id: 'other' }] : [])] } }));
+  await page.goto(url + '/#live');
+  await page.waitForSelector('#pick:not([hidden])');
+  here = false;
+  await page.selectOption('#pick', 'other'); /* the server has none */
+  await page.waitForFunction(() => document.querySelector('#pick').hidden);
+  await page.waitForSelector('.card');
+  assert.ok(!(await page.textContent('#cards')).includes('of its own'));
+  await context.close();
+});
+
 await check('behind a proxy without a state one can talk', async () => {
   const context = await browser.newContext({ viewport: { width: 1100, height: 500 } });
   const page = await context.newPage();

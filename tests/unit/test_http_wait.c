@@ -142,6 +142,10 @@ TEST(http_a_model_that_nobody_asks_leaves_but_not_in_an_answer)
     a = sk_ask(&k, "GET /health", "", NULL);
     ck_assert_int_eq(a.status, 200);
     ck_assert_str_eq(a.body, "{\"status\":\"idle\"}");
+    a = sk_ask(&k, "GET /state", "", NULL);
+    ck_assert_msg(strstr(a.body, "\"comes\":true") &&
+                      !strstr(a.body, "\"model\""),
+                  "%s", a.body);
     a = sk_ask(&k, "GET /slots", "", NULL); /* to look is not to ask */
     ck_assert(a.status == 503 && strstr(a.body, "no model is loaded"));
     a = sk_ask(&k, "POST /v1/completions", "", "{\"prompt\":1.5}");
@@ -178,6 +182,9 @@ TEST(http_who_asks_for_a_model_that_rests_waits_for_it)
                   a.body);
     ck_assert_int_eq(end(fd[3]).status, 200);
     check_awaiting(&k, 0);
+    a = sk_ask(&k, "GET /state", "", NULL);
+    ck_assert_msg(!strstr(a.body, "comes") && strstr(a.body, "\"model\":"),
+                  "%s", a.body);
     sk_close(&k);
 }
 
