@@ -269,6 +269,7 @@ begin(repl *r, br_status *st)
     const char *system = br_opt_str(r->cli, BR_OPT_system);
 
     BR_TRY(br_talk_open(&r->talk, r->cli, true, st));
+    BR_TRY(br_talk_load(&r->talk, st));
     r->talk.params.ctx = r;
     r->talk.params.text = on_text;
     if (system)

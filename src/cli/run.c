@@ -221,9 +221,7 @@ answer(br_talk *t, result *r)
     t->params.text = json ? keep_text : on_text;
     t->params.token = json ? keep_token : NULL;
     t->params.sample.logprobs = json;
-    code = get_prompt(t, &st);
-    if (code == BR_OK)
-        code = br_talk_answer(t, &st);
+    code = br_talk_answer(t, &st);
     if (!json && r->last && r->last != '\n')
         fputc('\n', t->cli->out);
     if (code == BR_OK && (r->oom || r->text.oom))
@@ -267,8 +265,11 @@ br_cmd_run(br_cli *cli)
         return br_cli_usage(cli, "--system is for --chat");
     if (br_talk_open(&t, cli, chat, &st) != BR_OK)
         return br_cli_fail(cli, &st);
-    code =
-        get_form(&t, &f, &st) == BR_OK ? answer(&t, &r) : br_cli_fail(cli, &st);
+    /* What is wrong with a prompt is said before weights are made ready. */
+    code = get_form(&t, &f, &st) == BR_OK && get_prompt(&t, &st) == BR_OK &&
+                   br_talk_load(&t, &st) == BR_OK
+               ? answer(&t, &r)
+               : br_cli_fail(cli, &st);
     form_fini(&f);
     br_str_fini(&r.text);
     br_vec_fini(&r.ids);

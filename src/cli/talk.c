@@ -127,33 +127,50 @@ get_params(br_talk *t, br_status *st)
 
 /* ---- opening ------------------------------------------------------------- */
 
+/* Messages of a file that is not there begin with its name. */
 static br_code
-open_lm(br_talk *t, uint32_t ctx, br_status *st)
+named(const br_talk *t, br_code code, br_status *st)
+{
+    if (code != BR_OK && strncmp(st->msg, t->path.at, t->path.n) != 0 &&
+        strncmp(st->msg, "--", 2) != 0)
+        (void)br_prefix(st, "%s", t->path.at);
+    return code;
+}
+
+static br_code
+open_lm(br_talk *t, br_status *st)
 {
     br_str cache = {0};
     br_lm_config c = br_cli_lm_config(t->cli, &cache);
     br_code code;
 
-    c.n_ctx = ctx;
+    if (br_opt_given(t->cli, BR_OPT_max_ctx))
+        c.n_ctx = (uint32_t)br_opt_int(t->cli, BR_OPT_max_ctx);
+    c.prompt = (uint32_t)BR_MIN(t->prompt.n, UINT32_MAX);
+    c.answer = (uint32_t)BR_MAX(t->params.max_tokens, 0);
     code = br_progress_lm(t->cli, &t->lm, t->model, &c, st);
     br_str_fini(&cache);
     return code;
 }
 
+br_code
+br_talk_load(br_talk *t, br_status *st)
+{
+    br_code code = open_lm(t, st);
+
+    if (code == BR_OK)
+        code =
+            br_session_new(&t->session, br_lm_model_lm(t->lm), t->tok, 0, st);
+    return named(t, code, st);
+}
+
 static br_code
 open_model(br_talk *t, bool chat, br_status *st)
 {
-    int64_t ctx = br_opt_given(t->cli, BR_OPT_max_ctx)
-                      ? br_opt_int(t->cli, BR_OPT_max_ctx)
-                      : 0;
-
     BR_TRY(br_progress_model(t->cli, &t->model, t->path.at, st));
     BR_TRY(br_cli_ctx_check(t->cli, t->model, st));
     BR_TRY(br_tok_from_gguf(&t->tok, t->model->gguf, NULL, st));
-    if (chat)
-        BR_TRY(br_chat_new(&t->chat, t->model->gguf, t->tok, st));
-    BR_TRY(open_lm(t, (uint32_t)ctx, st));
-    return br_session_new(&t->session, br_lm_model_lm(t->lm), t->tok, 0, st);
+    return chat ? br_chat_new(&t->chat, t->model->gguf, t->tok, st) : BR_OK;
 }
 
 br_code
@@ -168,12 +185,10 @@ br_talk_open(br_talk *t, br_cli *cli, bool chat, br_status *st)
             br_cli_model(cli, cli->n_args ? cli->args[0] : NULL, &t->path, st);
     if (code == BR_OK) {
         t->work = br_tok_work_new();
-        code = t->work ? open_model(t, chat, st)
-                       : br_fail(st, BR_E_OOM, "out of memory");
-        /* Messages of a file that is not there begin with its name. */
-        if (code != BR_OK && strncmp(st->msg, t->path.at, t->path.n) != 0 &&
-            strncmp(st->msg, "--", 2) != 0)
-            (void)br_prefix(st, "%s", t->path.at);
+        code = named(t,
+                     t->work ? open_model(t, chat, st)
+                             : br_fail(st, BR_E_OOM, "out of memory"),
+                     st);
     }
     if (code != BR_OK)
         br_talk_close(t);

@@ -265,6 +265,18 @@ scored_rows(const br_model *m)
     return (uint32_t)BR_MAX((4 << 20) / m->hp.n_vocab, 16);
 }
 
+/* A token of a prompt costs the decode megakernel what a token of an answer does,
+ * the way of many rows a fiftieth; one of an answer costs that .3 (1B) to 2 ms
+ * (8B) more, .4 to 2 times what the megakernel takes. So it is for prompts that are not
+ * longer than what is said to them, and for those that nobody waits for. */
+static bool
+mostly_reads(const br_lm_config *c)
+{
+    enum { SHORT = 64, ANSWER = 512 };
+
+    return c->prompt > BR_MAX(c->answer ? c->answer : ANSWER, SHORT);
+}
+
 /* One sequence goes through the decode megakernel where that takes the model;
  * whoever names slots wants steps of many rows. */
 static br_code
@@ -274,13 +286,14 @@ open_mega(br_lm_model *r, const br_model *m, const br_lm_config *c, bool *done,
     br_status why = {0};
     br_code code;
 
-    *done = true;
-    if (c->exact || c->kv || c->n_slots) {
-        *done = false;
+    *done = !c->exact && !c->kv && !c->n_slots && !mostly_reads(c);
+    if (mostly_reads(c))
+        br_log(BR_EV_cuda_many_rows, "%u tokens are read", c->prompt);
+    if (!*done)
         return BR_OK;
-    }
     code = br_lm_cuda_open(&r->cuda, &r->lm, m, c, &why);
     if (code == BR_E_UNSUPPORTED || code == BR_E_LIMIT) {
+        br_log(BR_EV_cuda_many_rows, "%s", why.msg);
         *done = false;
         return BR_OK;
     }

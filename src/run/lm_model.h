@@ -22,8 +22,9 @@ typedef struct br_lm_config {
     const char *sim, *sim_opts, *mode; /* of br_nd_where; may be NULL */
     uint32_t n_ctx;                    /* tokens of a slot; 0: see above */
     uint32_t n_slots;                  /* 0: 1 */
-    uint32_t threads;                  /* 0: as many as processors */
-    bool exact;                        /* the bits of the reference tier */
+    uint32_t prompt, answer; /* tokens that it is opened for; 0: not known */
+    uint32_t threads;        /* 0: as many as processors */
+    bool exact;              /* the bits of the reference tier */
     const char *kv;    /* f32, f16, q8_0 for keys and values; NULL: cpu has
                         * f16 and ref f32, as is what is exact */
     const char *cache; /* folder for packed weights of large models, or NULL */

@@ -104,6 +104,31 @@ TEST_WITHIN(run_takes_its_text_from_everywhere, 80)
     ck_assert_str_eq(d.out, " time\n");
 }
 
+/* On the emulated device. */
+TEST_WITHIN(run_tells_the_tier_how_much_it_is_to_read, 120)
+{
+    const char *dir = t_repo(t_printf("build/%s", t_conf()));
+    const char *text = "Once upon a time there was a fox. Once upon a time "
+                       "there was a fox. Once upon a time there was a fox. "
+                       "Once upon a time there was a fox. Once upon a time "
+                       "there was a fox. Once upon a time there was a fox. "
+                       "Once upon a time there was a fox.";
+    t_proc r;
+
+    if (access(t_printf("%s/emu/libcuda.so.1", dir), R_OK) != 0)
+        t_skip("no emulated CUDA device in this build");
+    t_exec(&r,
+           (const char *[]){"env", t_printf("LD_LIBRARY_PATH=%s/emu", dir),
+                            t_printf("%s/brass", dir), "run",
+                            t_repo("models/demo.gguf"), "--tier", "cuda", "-n",
+                            "2", "--log-level", "info", text, NULL},
+           NULL, 0);
+    unlink(t_printf("/run/lock/brass-gpu-emulated-%d.lock", (int)getpid()));
+    unlink(t_printf("/tmp/brass-gpu-emulated-%d.lock", (int)getpid()));
+    ck_assert_msg(r.exit == 0, "%s", r.err);
+    ck_assert_msg(strstr(r.err, " tokens are read") != NULL, "%s", r.err);
+}
+
 TEST(run_refuses_in_one_line)
 {
     const char *none = t_printf("%s/none.gguf", t_tmpdir());

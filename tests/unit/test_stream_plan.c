@@ -4,6 +4,7 @@
  * and the lock of a card.
  * On a GPU: make bench-cuda_decode.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "shape_kit.h"
 #include "t.h"
 
 #include "../../kernels/cuda/mega_table.h"
@@ -400,6 +401,29 @@ TEST_WITHIN(cuda_tier_runs_llama_files, 120)
 TEST_WITHIN(cuda_tier_runs_qwen3_files, 120)
 {
     same_as_ref("shape:qwen3-512:BF16", 1e-4);
+}
+
+/* Who is to read more than to write goes by steps of many rows. */
+TEST_WITHIN(cuda_long_prompts_are_read_by_many_rows, 120)
+{
+    static const struct {
+        uint32_t prompt, answer;
+        bool whole; /* steps in one launch */
+    } want[] = {{0, 0, true},  {512, 0, true},  {513, 0, false},
+                {64, 1, true}, {65, 64, false}, {600, 600, true}};
+
+    t_emulate_cuda();
+    for (size_t i = 0; i < BR_COUNT(want); i++) {
+        const br_lm_config c = {.tier = "cuda",
+                                .n_ctx = 64,
+                                .prompt = want[i].prompt,
+                                .answer = want[i].answer};
+        shaped on = open_shape("shape:llama-512:Q4_K", &c);
+
+        ck_assert_msg((on.lm->pick != NULL) == want[i].whole, "row %zu", i);
+        close_shape(&on);
+    }
+    t_emulate_end();
 }
 
 enum { DRAWS = 5 };
