@@ -185,6 +185,8 @@ reply(repl *r, br_status *st)
     br_str_clear(&r->reply);
     r->last = 0;
     BR_TRY(br_chat_prompt(t->chat, t->work, &t->prompt, st));
+    if (br_talk_outgrown(t))
+        BR_TRY(br_talk_load(t, st));
     code = br_talk_answer(t, st);
     if (r->last && r->last != '\n')
         fputc('\n', r->cli->out);
@@ -216,6 +218,8 @@ say(repl *r, br_text line, br_status *st)
 static bool
 goes_on(repl *r, const br_status *st)
 {
+    if (!r->talk.session)
+        return false; /* nobody is there to answer */
     switch (st->code) {
     case BR_OK: return true;
     case BR_E_USAGE:

@@ -137,6 +137,21 @@ named(const br_talk *t, br_code code, br_status *st)
     return code;
 }
 
+static uint32_t
+answer_of(const br_talk *t)
+{
+    return (uint32_t)BR_MAX(t->params.max_tokens, 0);
+}
+
+static void
+close_lm(br_talk *t)
+{
+    br_session_free(t->session);
+    br_lm_model_close(t->lm);
+    t->session = NULL;
+    t->lm = NULL;
+}
+
 static br_code
 open_lm(br_talk *t, br_status *st)
 {
@@ -147,7 +162,7 @@ open_lm(br_talk *t, br_status *st)
     if (br_opt_given(t->cli, BR_OPT_max_ctx))
         c.n_ctx = (uint32_t)br_opt_int(t->cli, BR_OPT_max_ctx);
     c.prompt = (uint32_t)BR_MIN(t->prompt.n, UINT32_MAX);
-    c.answer = (uint32_t)BR_MAX(t->params.max_tokens, 0);
+    c.answer = answer_of(t);
     code = br_progress_lm(t->cli, &t->lm, t->model, &c, st);
     br_str_fini(&cache);
     return code;
@@ -156,8 +171,10 @@ open_lm(br_talk *t, br_status *st)
 br_code
 br_talk_load(br_talk *t, br_status *st)
 {
-    br_code code = open_lm(t, st);
+    br_code code;
 
+    close_lm(t);
+    code = open_lm(t, st);
     if (code == BR_OK)
         code =
             br_session_new(&t->session, br_lm_model_lm(t->lm), t->tok, 0, st);
@@ -195,11 +212,22 @@ br_talk_open(br_talk *t, br_cli *cli, bool chat, br_status *st)
     return code;
 }
 
+bool
+br_talk_outgrown(const br_talk *t)
+{
+    size_t n, same = 0;
+    const int32_t *held = br_session_tokens(t->session, &n);
+
+    while (same < n && same < t->prompt.n && held[same] == t->prompt.at[same])
+        same++;
+    return br_lm_model_outgrown(t->lm, (uint32_t)(t->prompt.n - same),
+                                answer_of(t));
+}
+
 void
 br_talk_close(br_talk *t)
 {
-    br_session_free(t->session);
-    br_lm_model_close(t->lm);
+    close_lm(t);
     br_chat_free(t->chat);
     br_tok_work_free(t->work);
     br_tok_free(t->tok);

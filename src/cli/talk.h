@@ -27,12 +27,14 @@ typedef struct br_talk {
                 * read, until br_interrupt_ends says otherwise */
 } br_talk;
 
-/* The file and its words; then its weights, as fits t->prompt, if that is there.
- * Both fail with messages that name the file or the option. */
+/* The file and its words; then its weights, as fits t->prompt, if that is there. They can
+ * be loaded again. Both fail with messages that name the file or the option. */
 br_code br_talk_open(br_talk *t, br_cli *cli, bool chat,
                      br_status *st) BR_MUST_USE;
 br_code br_talk_load(br_talk *t, br_status *st) BR_MUST_USE;
 void br_talk_close(br_talk *t);
+/* So much of t->prompt is new that the weights should be loaded again for it. */
+bool br_talk_outgrown(const br_talk *t);
 
 /* Answers t->prompt. While it runs Ctrl-C ends the answer; a second one ends
  * the program. */

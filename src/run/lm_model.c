@@ -270,11 +270,17 @@ scored_rows(const br_model *m)
  * (8B) more, .4 to 2 times what the megakernel takes. So it is for prompts that are not
  * longer than what is said to them, and for those that nobody waits for. */
 static bool
-mostly_reads(const br_lm_config *c)
+mostly_reads(uint32_t prompt, uint32_t answer)
 {
     enum { SHORT = 64, ANSWER = 512 };
 
-    return c->prompt > BR_MAX(c->answer ? c->answer : ANSWER, SHORT);
+    return prompt > BR_MAX(answer ? answer : ANSWER, SHORT);
+}
+
+bool
+br_lm_model_outgrown(const br_lm_model *r, uint32_t prompt, uint32_t answer)
+{
+    return r->cuda && mostly_reads(prompt, answer);
 }
 
 /* One sequence goes through the decode megakernel where that takes the model;
@@ -283,11 +289,12 @@ static br_code
 open_mega(br_lm_model *r, const br_model *m, const br_lm_config *c, bool *done,
           br_status *st)
 {
+    const bool reads = mostly_reads(c->prompt, c->answer);
     br_status why = {0};
     br_code code;
 
-    *done = !c->exact && !c->kv && !c->n_slots && !mostly_reads(c);
-    if (mostly_reads(c))
+    *done = !c->exact && !c->kv && !c->n_slots && !reads;
+    if (reads)
         br_log(BR_EV_cuda_many_rows, "%u tokens are read", c->prompt);
     if (!*done)
         return BR_OK;

@@ -43,6 +43,10 @@ br_code br_lm_model_open(br_lm_model **out, const br_model *m,
                          const br_lm_config *c, br_status *st) BR_MUST_USE;
 void br_lm_model_close(br_lm_model *r);
 const br_lm *br_lm_model_lm(const br_lm_model *r);
+/* It would be another one, had it been opened for a prompt of so many tokens (config:
+ * prompt, answer) that come now: one that reads them at once. */
+bool br_lm_model_outgrown(const br_lm_model *r, uint32_t prompt,
+                          uint32_t answer);
 
 /* Tokens of a slot, when all is decided. */
 uint32_t br_lm_ctx(const br_model *m, const br_lm_config *c);

@@ -1,6 +1,7 @@
 /* hf_kit.c - see hf_kit.h. SPDX-License-Identifier: Apache-2.0 */
 #include "hf_kit.h"
 
+#include "base/half.h"
 #include "base/json.h"
 #include "t.h"
 #include "tok_kit.h"
@@ -54,6 +55,18 @@ hfk_put_bpe(const char *dir, const char *pattern, const char *more)
     hfk_put(dir, "tokenizer_config.json",
             "{\"bos_token\":\"<s>\",\"eos_token\":{\"content\":\"</s>\"},"
             "\"chat_template\":\"{{ messages }}\"}");
+}
+
+void
+hfk_add_bf16(st_make *m, const char *name, uint64_t rows, uint64_t cols)
+{
+    const uint64_t dims[2] = {rows, cols};
+    const uint64_t n = rows * (cols ? cols : 1);
+    uint16_t *p = t_keep(malloc(n * 2));
+
+    for (uint64_t i = 0; i < n; i++)
+        p[i] = br_f32_to_bf16(cols ? (float)(i * 37 % 101) / 101 - 0.5f : 1.0f);
+    st_add(m, name, "BF16", dims, cols ? 2 : 1, p, n * 2);
 }
 
 void

@@ -14,6 +14,8 @@ void hfk_put(const char *dir, const char *name, const char *text);
 void hfk_json_vocab(br_str *s, const tk_vocab *v);
 /* Byte-level BPE of 258 tokens and <s>, </s>; pattern: of its Split. */
 void hfk_put_bpe(const char *dir, const char *pattern, const char *more);
+/* Numbers in -.5 .. .5; a vector (cols 0): ones. */
+void hfk_add_bf16(st_make *m, const char *name, uint64_t rows, uint64_t cols);
 void hfk_put_tensors(const char *dir, st_make *m);
 
 #define HFK_QWEN2                                                            \

@@ -117,18 +117,6 @@ add_scales(st_make *m, const matrix *a, const char *stem, bool damaged)
         st_add(m, t_printf("%s.input_scale", stem), "F32", dims, 0, f, 4);
 }
 
-static void
-add_bf16(st_make *m, const char *name, uint64_t rows, uint64_t cols)
-{
-    const uint64_t dims[2] = {rows, cols};
-    const uint64_t n = rows * (cols ? cols : 1);
-    uint16_t *p = t_keep(malloc(n * 2));
-
-    for (uint64_t i = 0; i < n; i++)
-        p[i] = br_f32_to_bf16(cols ? (float)(i * 37 % 101) / 101 - 0.5f : 1.0f);
-    st_add(m, name, "BF16", dims, cols ? 2 : 1, p, n * 2);
-}
-
 enum { GOOD, BAD_SCALES, NO_NUMBER, NO_BLOCKS, NO_SCALE };
 
 static const char *
@@ -154,13 +142,14 @@ folder(const char *class, int fault)
                                         "\"fmt\":\"e4m3\","
                                         "\"weight_block_size\":[128,128]}"));
     hfk_put_bpe(dir, HFK_QWEN2, "");
-    add_bf16(&m, "model.embed_tokens.weight", ROWS, WIDTH);
-    add_bf16(&m, "model.norm.weight", WIDTH, 0);
-    add_bf16(&m, "model.layers.0.input_layernorm.weight", WIDTH, 0);
-    add_bf16(&m, "model.layers.0.post_attention_layernorm.weight", WIDTH, 0);
+    hfk_add_bf16(&m, "model.embed_tokens.weight", ROWS, WIDTH);
+    hfk_add_bf16(&m, "model.norm.weight", WIDTH, 0);
+    hfk_add_bf16(&m, "model.layers.0.input_layernorm.weight", WIDTH, 0);
+    hfk_add_bf16(&m, "model.layers.0.post_attention_layernorm.weight", WIDTH,
+                 0);
     if (class[0] == 'Q') {
-        add_bf16(&m, "model.layers.0.self_attn.q_norm.weight", DIM, 0);
-        add_bf16(&m, "model.layers.0.self_attn.k_norm.weight", DIM, 0);
+        hfk_add_bf16(&m, "model.layers.0.self_attn.q_norm.weight", DIM, 0);
+        hfk_add_bf16(&m, "model.layers.0.self_attn.k_norm.weight", DIM, 0);
     }
     for (size_t i = 0; i < BR_COUNT(matrices); i++) {
         const matrix *a = &matrices[i];

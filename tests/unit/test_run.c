@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 
+#include "hf_kit.h"
 #include "t.h"
 
 #include <signal.h>
@@ -127,6 +128,69 @@ TEST_WITHIN(run_tells_the_tier_how_much_it_is_to_read, 120)
     unlink(t_printf("/tmp/brass-gpu-emulated-%d.lock", (int)getpid()));
     ck_assert_msg(r.exit == 0, "%s", r.err);
     ck_assert_msg(strstr(r.err, " tokens are read") != NULL, "%s", r.err);
+}
+
+/* A llama of one layer that the launch of a whole step takes, with a tokenizer. */
+static const char *
+small_llama(void)
+{
+    static const struct {
+        const char *name;
+        uint64_t rows, cols;
+    } t[] = {{"embed_tokens", 264, 512},
+             {"norm", 512, 0},
+             {"layers.0.input_layernorm", 512, 0},
+             {"layers.0.post_attention_layernorm", 512, 0},
+             {"layers.0.self_attn.q_proj", 512, 512},
+             {"layers.0.self_attn.k_proj", 128, 512},
+             {"layers.0.self_attn.v_proj", 128, 512},
+             {"layers.0.self_attn.o_proj", 512, 512},
+             {"layers.0.mlp.gate_proj", 512, 512},
+             {"layers.0.mlp.up_proj", 512, 512},
+             {"layers.0.mlp.down_proj", 512, 512}};
+    const char *dir = t_tmpdir();
+    st_make m = {0};
+
+    hfk_put(dir, "config.json",
+            "{\"architectures\":[\"LlamaForCausalLM\"],\"num_hidden_layers\":1,"
+            "\"hidden_size\":512,\"intermediate_size\":512,"
+            "\"num_attention_heads\":8,\"num_key_value_heads\":2,"
+            "\"head_dim\":64,\"vocab_size\":264,\"rms_norm_eps\":1e-06,"
+            "\"max_position_embeddings\":1024,\"rope_theta\":500000.0,"
+            "\"tie_word_embeddings\":true,\"hidden_act\":\"silu\"}");
+    hfk_put_bpe(dir, HFK_LLAMA3, "");
+    for (size_t i = 0; i < BR_COUNT(t); i++)
+        hfk_add_bf16(&m, t_printf("model.%s.weight", t[i].name), t[i].rows,
+                     t[i].cols);
+    hfk_put_tensors(dir, &m);
+    return dir;
+}
+
+/* What is said grows beyond what one launch a step reads soon: the weights are
+ * loaded again, once, and the talk goes on. */
+TEST_WITHIN(chat_loads_what_reads_long_texts, 120)
+{
+    const char *bin = t_repo(t_printf("build/%s", t_conf()));
+    const char *text = "hi\n"
+                       "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+                       "aaaaaaaaaaaaaaaaaaaaaaaaaaaa\nho\n";
+    const char *said;
+    t_proc r;
+
+    if (access(t_printf("%s/emu/libcuda.so.1", bin), R_OK) != 0)
+        t_skip("no emulated CUDA device in this build");
+    t_exec(&r,
+           (const char *[]){"env", t_printf("LD_LIBRARY_PATH=%s/emu", bin),
+                            t_printf("%s/brass", bin), "chat", small_llama(),
+                            "--tier", "cuda", "-n", "2", "--log-level", "info",
+                            NULL},
+           text, strlen(text));
+    unlink(t_printf("/run/lock/brass-gpu-emulated-%d.lock", (int)getpid()));
+    unlink(t_printf("/tmp/brass-gpu-emulated-%d.lock", (int)getpid()));
+    ck_assert_msg(r.exit == 0, "%s", r.err);
+    said = strstr(r.err, " tokens are read");
+    ck_assert_msg(said != NULL, "%s", r.err);
+    ck_assert_ptr_null(strstr(said + 1, " tokens are read"));
 }
 
 TEST(run_refuses_in_one_line)
