@@ -268,7 +268,7 @@ scored_rows(const br_model *m)
 /* A token of a prompt costs the decode megakernel what a token of an answer does,
  * the way of many rows a fiftieth; one of an answer costs that .3 (1B) to 2 ms
  * (8B) more, .4 to 2 times what the megakernel takes. So it is for prompts that are not
- * longer than what is said to them, and for those that nobody waits for. */
+ * longer than their answers may be, and for short ones (0034). */
 static bool
 mostly_reads(uint32_t prompt, uint32_t answer)
 {
@@ -289,11 +289,12 @@ static br_code
 open_mega(br_lm_model *r, const br_model *m, const br_lm_config *c, bool *done,
           br_status *st)
 {
-    const bool reads = mostly_reads(c->prompt, c->answer);
+    const bool may = !c->exact && !c->kv && !c->n_slots;
+    const bool reads = may && mostly_reads(c->prompt, c->answer);
     br_status why = {0};
     br_code code;
 
-    *done = !c->exact && !c->kv && !c->n_slots && !reads;
+    *done = may && !reads;
     if (reads)
         br_log(BR_EV_cuda_many_rows, "%u tokens are read", c->prompt);
     if (!*done)
