@@ -29,13 +29,26 @@ typedef struct br_not_come {
 
 /* ---- which --------------------------------------------------------------- */
 
+static void
+put_name(void *to, const char *name, const char *why)
+{
+    br_str *out = to;
+
+    (void)why;
+    br_str_printf(out, "%s'%s'", out->n ? ", " : "", name);
+}
+
 /* The names a client could have asked for. */
 static void
-put_here(const br_http *h, br_str *out)
+put_names(const br_http *h, br_str *out)
 {
+    if (h->config.listed) {
+        h->config.listed(h->config.ctx, put_name, out);
+        return;
+    }
     for (const br_served *m = h->served; m; m = m->next)
         if (!atomic_load_explicit(&m->leaves, memory_order_relaxed))
-            br_str_printf(out, "%s'%s'", out->n ? ", " : "", m->m.name);
+            put_name(out, m->m.name, NULL);
 }
 
 /* name becomes the only one that c's key may have, where that is so. */
@@ -67,14 +80,14 @@ find(br_http *h, const char *name)
 static br_code
 not_here(const br_http *h, const char *name, br_status *st)
 {
-    br_str here = {0};
+    br_str names = {0};
     br_code code;
 
-    put_here(h, &here);
+    put_names(h, &names);
     code = br_fail(st, BR_E_NOT_FOUND,
                    "model: '%.80s' is not here; this server has %s",
-                   name ? name : "", here.n ? br_str_z(&here) : "none");
-    br_str_fini(&here);
+                   name ? name : "", names.n ? br_str_z(&names) : "none");
+    br_str_fini(&names);
     return code;
 }
 

@@ -674,6 +674,8 @@ TEST(http_models_that_are_not_loaded_are_listed)
     ck_assert_int_eq(a.status, 404);
     a = sk_ask(&k, "GET /v1/models/fifth", "", NULL);
     ck_assert_int_eq(a.status, 404);
+    ck_assert_msg(strstr(a.body, "has 'fake', 'a \\\"third\\\"', 'fourth'\""),
+                  "%s", a.body);
     ck_assert_str_eq(sk_ask(&k, "GET /state?model=fifth", "", NULL).body,
                      a.body);
     a = sk_ask(&k, "GET /state?model=fake%00", "", NULL);
