@@ -109,6 +109,10 @@ typedef struct t_proc {
     t_exec((r), (const char *[]){t_brass(), __VA_ARGS__, NULL}, NULL, 0)
 /* in: what it reads from standard input. argv[0] is looked up in PATH. */
 void t_exec(t_proc *r, const char *const *argv, const char *in, size_t n_in);
+/* brass with these arguments, up to a NULL, on the emulated device; skips as
+ * t_emulate_cuda. */
+void t_run_emulated(t_proc *r, const char *const *args, const char *in,
+                    size_t n_in);
 const char *t_brass(void);
 bool t_have_program(const char *name); /* in PATH */
 const char *t_conf(void); /* "release", "address-undefined", "thread", ... */

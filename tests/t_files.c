@@ -115,11 +115,18 @@ t_emulate_cuda(void)
     ck_assert_msg(dlopen(lib, RTLD_NOW | RTLD_LOCAL), "%s", dlerror());
 }
 
+/* The device has the name of its process's parent. */
+static void
+forget_card(pid_t parent)
+{
+    unlink(t_printf("/run/lock/brass-gpu-emulated-%d.lock", (int)parent));
+    unlink(t_printf("/tmp/brass-gpu-emulated-%d.lock", (int)parent));
+}
+
 void
 t_emulate_end(void)
 {
-    unlink(t_printf("/run/lock/brass-gpu-emulated-%d.lock", (int)getppid()));
-    unlink(t_printf("/tmp/brass-gpu-emulated-%d.lock", (int)getppid()));
+    forget_card(getppid());
 }
 
 const char *
@@ -351,6 +358,23 @@ t_exec(t_proc *r, const char *const *argv, const char *in, size_t n_in)
         fclose(f[i]);
     if (r->exit == 127)
         ck_abort_msg("cannot run %s", argv[0]);
+}
+
+void
+t_run_emulated(t_proc *r, const char *const *args, const char *in, size_t n_in)
+{
+    const char *dir = t_repo(t_printf("build/%s", conf));
+    const char *argv[32] = {"env", t_printf("LD_LIBRARY_PATH=%s/emu", dir),
+                            t_printf("%s/brass", dir)};
+
+    if (access(t_printf("%s/emu/libcuda.so.1", dir), R_OK) != 0)
+        t_skip("no emulated CUDA device in this build");
+    for (size_t n = 3; *args; args++) {
+        ck_assert_uint_lt(n, BR_COUNT(argv) - 1);
+        argv[n++] = *args;
+    }
+    t_exec(r, argv, in, n_in);
+    forget_card(getpid());
 }
 
 uint64_t

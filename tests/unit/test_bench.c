@@ -150,17 +150,14 @@ TEST(bench_lists_shapes_and_formats)
 
 /* On the emulated device, with so much memory. */
 static int
-bench_with(t_proc *r, const char *dir, const char *memory)
+bench_with(t_proc *r, const char *memory)
 {
-    t_exec(r,
-           (const char *[]){"env", t_printf("LD_LIBRARY_PATH=%s/emu", dir),
-                            t_printf("%s/brass", dir), "bench",
-                            "shape:qwen3moe-128:Q4_0", "--tier", "cuda",
-                            "--gpu-memory", memory, "-p", "0", "-n", "2", "-r",
-                            "1", "--json", NULL},
-           NULL, 0);
-    unlink(t_printf("/run/lock/brass-gpu-emulated-%d.lock", (int)getpid()));
-    unlink(t_printf("/tmp/brass-gpu-emulated-%d.lock", (int)getpid()));
+    t_run_emulated(r,
+                   (const char *[]){"bench", "shape:qwen3moe-128:Q4_0",
+                                    "--tier", "cuda", "--gpu-memory", memory,
+                                    "-p", "0", "-n", "2", "-r", "1", "--json",
+                                    NULL},
+                   NULL, 0);
     return r->exit;
 }
 
@@ -168,7 +165,6 @@ bench_with(t_proc *r, const char *dir, const char *memory)
  * host's, by op. */
 TEST_WITHIN(bench_tells_where_a_devices_memory_goes, 120)
 {
-    const char *dir = t_repo(t_printf("build/%s", t_conf()));
     const char *const keys[] = {"weights", "weight_allocations",
                                 "experts", "for_experts",
                                 "host",    "host_ops",
@@ -180,16 +176,14 @@ TEST_WITHIN(bench_tells_where_a_devices_memory_goes, 120)
     const br_json *m;
     t_proc r;
 
-    if (access(t_printf("%s/emu/libcuda.so.1", dir), R_OK) != 0)
-        t_skip("no emulated CUDA device in this build");
-    ck_assert_int_ne(bench_with(&r, dir, "1"), 0);
+    ck_assert_int_ne(bench_with(&r, "1"), 0);
     const char *need = strstr(r.err, " MB are needed, 0.0 MB are given");
     ck_assert_msg(need && strstr(r.err, "; 2.0 MB of experts can stay"), "%s",
                   r.err);
     while (need[-1] != ' ')
         need--;
     /* beside what is needed less than any op's experts */
-    (void)bench_with(&r, dir,
+    (void)bench_with(&r,
                      t_printf("%.0f", (strtod(need, NULL) + 0.1) * (1 << 20)));
     ck_assert_msg(r.exit == 0, "%s", r.err);
     br_arena_init(&a, 0);
@@ -210,31 +204,23 @@ TEST_WITHIN(bench_tells_where_a_devices_memory_goes, 120)
 
 /* A command on the emulated device, whose attention never ends. */
 static void
-hangs(const char *dir, const char *const *args)
+hangs(const char *const *args)
 {
     const char *hang = t_printf("%s/hang", t_tmpdir());
-    const char *argv[24] = {"env", t_printf("LD_LIBRARY_PATH=%s/emu", dir),
-                            t_printf("BR_EMU_HANG=%s", hang),
-                            t_printf("%s/brass", dir)};
-    size_t n = 4;
     t_proc r;
 
-    for (; *args; args++)
-        argv[n++] = *args;
+    setenv("BR_EMU_HANG", hang, 1);
     t_write(hang, "br_nd_flash", 11);
-    t_exec(&r, argv, NULL, 0);
+    t_run_emulated(&r, args, NULL, 0);
     ck_assert_int_ne(r.exit, 0);
     ck_assert_msg(strstr(r.err, "has not ended in 2 s (--gpu-timeout): this "
                                 "process has to be started anew") != NULL,
-                  "%s: %s", argv[4], r.err);
-    unlink(t_printf("/run/lock/brass-gpu-emulated-%d.lock", (int)getpid()));
-    unlink(t_printf("/tmp/brass-gpu-emulated-%d.lock", (int)getpid()));
+                  "%s: %s", args[0], r.err);
 }
 
 /* The time that is given is that after which a hang is told, by each command. */
 TEST_WITHIN(cuda_a_hang_is_told_after_the_time_that_is_given, 120)
 {
-    const char *dir = t_repo(t_printf("build/%s", t_conf()));
     const char *model = t_repo("models/demo.gguf");
     const char *const all[][14] = {
         {"bench", "shape:llama-256:BF16", "--tier", "cuda", "--gpu-timeout",
@@ -246,10 +232,8 @@ TEST_WITHIN(cuda_a_hang_is_told_after_the_time_that_is_given, 120)
          "--gpu-timeout", "2", NULL},
     };
 
-    if (access(t_printf("%s/emu/libcuda.so.1", dir), R_OK) != 0)
-        t_skip("no emulated CUDA device in this build");
     for (size_t i = 0; i < BR_COUNT(all); i++)
-        hangs(dir, all[i]);
+        hangs(all[i]);
 }
 
 TEST(bench_refuses_what_no_machine_can)

@@ -108,7 +108,6 @@ TEST_WITHIN(run_takes_its_text_from_everywhere, 80)
 /* On the emulated device. */
 TEST_WITHIN(run_tells_the_tier_how_much_it_is_to_read, 120)
 {
-    const char *dir = t_repo(t_printf("build/%s", t_conf()));
     const char *text = "Once upon a time there was a fox. Once upon a time "
                        "there was a fox. Once upon a time there was a fox. "
                        "Once upon a time there was a fox. Once upon a time "
@@ -116,16 +115,11 @@ TEST_WITHIN(run_tells_the_tier_how_much_it_is_to_read, 120)
                        "Once upon a time there was a fox.";
     t_proc r;
 
-    if (access(t_printf("%s/emu/libcuda.so.1", dir), R_OK) != 0)
-        t_skip("no emulated CUDA device in this build");
-    t_exec(&r,
-           (const char *[]){"env", t_printf("LD_LIBRARY_PATH=%s/emu", dir),
-                            t_printf("%s/brass", dir), "run",
-                            t_repo("models/demo.gguf"), "--tier", "cuda", "-n",
-                            "2", "--log-level", "info", text, NULL},
-           NULL, 0);
-    unlink(t_printf("/run/lock/brass-gpu-emulated-%d.lock", (int)getpid()));
-    unlink(t_printf("/tmp/brass-gpu-emulated-%d.lock", (int)getpid()));
+    t_run_emulated(&r,
+                   (const char *[]){"run", t_repo("models/demo.gguf"), "--tier",
+                                    "cuda", "-n", "2", "--log-level", "info",
+                                    text, NULL},
+                   NULL, 0);
     ck_assert_msg(r.exit == 0, "%s", r.err);
     ck_assert_msg(strstr(r.err, " tokens are read") != NULL, "%s", r.err);
 }
@@ -170,23 +164,16 @@ small_llama(void)
  * loaded again, once, and the talk goes on. */
 TEST_WITHIN(chat_loads_what_reads_long_texts, 120)
 {
-    const char *bin = t_repo(t_printf("build/%s", t_conf()));
     const char *text = "hi\n"
                        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
                        "aaaaaaaaaaaaaaaaaaaaaaaaaaaa\nho\n";
     const char *said;
     t_proc r;
 
-    if (access(t_printf("%s/emu/libcuda.so.1", bin), R_OK) != 0)
-        t_skip("no emulated CUDA device in this build");
-    t_exec(&r,
-           (const char *[]){"env", t_printf("LD_LIBRARY_PATH=%s/emu", bin),
-                            t_printf("%s/brass", bin), "chat", small_llama(),
-                            "--tier", "cuda", "-n", "2", "--log-level", "info",
-                            NULL},
-           text, strlen(text));
-    unlink(t_printf("/run/lock/brass-gpu-emulated-%d.lock", (int)getpid()));
-    unlink(t_printf("/tmp/brass-gpu-emulated-%d.lock", (int)getpid()));
+    t_run_emulated(&r,
+                   (const char *[]){"chat", small_llama(), "--tier", "cuda",
+                                    "-n", "2", "--log-level", "info", NULL},
+                   text, strlen(text));
     ck_assert_msg(r.exit == 0, "%s", r.err);
     said = strstr(r.err, " tokens are read");
     ck_assert_msg(said != NULL, "%s", r.err);

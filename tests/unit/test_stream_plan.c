@@ -343,13 +343,6 @@ model_of(const char *spec, br_str *doc)
     return m;
 }
 
-static void
-forget_cards(void) /* of this process, whose parent counts */
-{
-    unlink(t_printf("/run/lock/brass-gpu-emulated-%d.lock", (int)getppid()));
-    unlink(t_printf("/tmp/brass-gpu-emulated-%d.lock", (int)getppid()));
-}
-
 /* A model file in the megakernel: the ref tier's logits, but for BF16
  * activations or keys. */
 static void
@@ -383,7 +376,7 @@ same_as_ref(const char *spec, double most)
     br_oracle_close(&o);
     br_model_close(m);
     br_str_fini(&doc);
-    forget_cards();
+    t_emulate_end();
     for (size_t i = 0; i < N * n; i++) {
         double d = (double)got[i] - (double)want[i];
         e += d * d;
@@ -480,7 +473,7 @@ TEST_WITHIN(cuda_tier_draws_what_the_sampler_does, 120)
     br_lm_model_close(r);
     br_model_close(m);
     br_str_fini(&doc);
-    forget_cards();
+    t_emulate_end();
 }
 
 /* Models that the megakernel does not take run node by node. */
@@ -508,5 +501,5 @@ TEST_WITHIN(cuda_megakernel_says_what_it_lacks, 60)
         br_model_close(m);
         br_str_fini(&doc);
     }
-    forget_cards();
+    t_emulate_end();
 }
