@@ -71,7 +71,7 @@ __constant__ struct br_mk_args args;
 
 struct worker {
     u32 sm, t;
-    u32 count; /* chunks consumed by this block before this phase */
+    u32 count; /* copies consumed by this block before this phase */
 #ifdef BR_MK_PROFILE
     u32 phase;
 #endif

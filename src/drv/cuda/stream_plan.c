@@ -26,12 +26,6 @@ br_cu_chunk_bytes(const br_cu_shape *s)
                                      : BR_MK_CHUNK_BF12;
 }
 
-uint32_t
-br_cu_together(const br_cu_shape *s)
-{
-    return s->format == BR_CU_Q4_K ? BR_MK_PAIR_Q4_K / BR_MK_CHUNK_Q4_K : 1;
-}
-
 uint64_t
 br_cu_row_bytes(enum br_cu_format f, uint64_t cols)
 {
@@ -180,7 +174,7 @@ static void
 emit(struct plan *p, uint32_t i, struct br_mk_inst proto, const uint32_t *count,
      uint32_t skip, uint32_t most)
 {
-    const uint32_t together = br_cu_together(p->s);
+    const uint32_t together = p->out->together;
     uint32_t tile = 0;
 
     for (uint32_t w = 0; w < p->W; w++) {
@@ -277,10 +271,11 @@ emit_head(struct plan *p, uint32_t groups, uint32_t group)
 uint64_t
 br_stream_plan_chunk(const br_stream_plan *p, uint64_t tile_at, uint32_t seg)
 {
-    const uint64_t at = tile_at / p->chunk % p->together + seg;
+    const uint64_t before = tile_at / p->chunk % p->together; /* in its copy */
+    const uint64_t at = before + seg;
 
-    return tile_at - tile_at / p->chunk % p->together * p->chunk +
-           at / p->together * p->copy_stride + at % p->together * p->chunk;
+    return tile_at - before * p->chunk + at / p->together * p->copy_stride +
+           at % p->together * p->chunk;
 }
 
 /* Where each tile's bytes are, now that every stream's length is known. */
@@ -289,8 +284,6 @@ place_tiles(struct plan *p)
 {
     br_stream_plan *o = p->out;
 
-    o->chunk = br_cu_chunk_bytes(p->s);
-    o->together = br_cu_together(p->s);
     o->copy_stride = (uint64_t)o->chunk * o->together * p->W;
     o->stream_bytes =
         o->copy_stride * (most_of(o->stream_chunks, p->W) / o->together);
@@ -342,7 +335,11 @@ br_stream_plan_make(br_stream_plan *out, const br_cu_shape *s,
     const uint32_t L = s->n_layers;
     uint32_t group, groups, n_head;
 
-    *out = (br_stream_plan){.n_workers = n_workers};
+    *out = (br_stream_plan){.n_workers = n_workers,
+                            .chunk = br_cu_chunk_bytes(s),
+                            .together = s->format == BR_CU_Q4_K
+                                            ? BR_MK_PAIR_Q4_K / BR_MK_CHUNK_Q4_K
+                                            : 1};
     BR_TRY(check_shape(s, n_workers, st));
     br_arena_init(&out->arena, 0);
     p.load = br_arena_new(&out->arena, uint64_t, n_workers);

@@ -44,8 +44,6 @@ typedef struct br_stream_plan {
 /* Bytes of 16 rows x 512 columns in the stream, and of columns in a file. */
 uint32_t br_cu_chunk_bytes(const br_cu_shape *s);
 uint64_t br_cu_row_bytes(enum br_cu_format f, uint64_t cols);
-/* Chunks that a worker's stream has beside each other: a copy of the kernel's. */
-uint32_t br_cu_together(const br_cu_shape *s);
 uint32_t br_cu_rows(const br_cu_shape *s, enum br_cu_matrix m);
 uint32_t br_cu_cols(const br_cu_shape *s, enum br_cu_matrix m);
 /* Attention tasks of a block of 256 positions, 4 query heads each. */
