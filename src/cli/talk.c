@@ -215,13 +215,11 @@ br_talk_open(br_talk *t, br_cli *cli, bool chat, br_status *st)
 bool
 br_talk_outgrown(const br_talk *t)
 {
-    size_t n, same = 0;
-    const int32_t *held = br_session_tokens(t->session, &n);
+    const size_t n = t->prompt.n;
 
-    while (same < n && same < t->prompt.n && held[same] == t->prompt.at[same])
-        same++;
-    return br_lm_model_outgrown(t->lm, (uint32_t)(t->prompt.n - same),
-                                answer_of(t));
+    return br_lm_model_outgrown(
+        t->lm, (uint32_t)(n - br_session_known(t->session, t->prompt.at, n)),
+        answer_of(t));
 }
 
 void

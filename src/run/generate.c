@@ -126,6 +126,16 @@ br_session_tokens(const br_session *s, size_t *n)
     return s->held;
 }
 
+uint32_t
+br_session_known(const br_session *s, const int32_t *prompt, size_t n)
+{
+    uint32_t same = 0;
+
+    while (same < s->n_held && same + 1 < n && s->held[same] == prompt[same])
+        same++;
+    return same;
+}
+
 static br_code
 feed(br_session *s, const int32_t *tokens, uint32_t n, bool want, br_status *st)
 {
@@ -187,11 +197,10 @@ static br_code
 prefill(answer *a, const int32_t *prompt, uint32_t n, br_status *st)
 {
     br_session *s = a->s;
-    uint32_t same = 0, rows = 0, chunk = s->lm->chunk;
+    uint32_t same = br_session_known(s, prompt, n);
+    uint32_t rows = 0, chunk = s->lm->chunk;
     int64_t begin = br_now_ns();
 
-    while (same < s->n_held && same + 1 < n && s->held[same] == prompt[same])
-        same++;
     s->n_held =
         same < s->n_held ? s->lm->keep(s->lm->ctx, s->slot, same) : s->n_held;
     br_check(s->n_held <= same);

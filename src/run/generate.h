@@ -83,6 +83,8 @@ br_code br_session_new(br_session **out, const br_lm *lm, const br_tok *tok,
 void br_session_free(br_session *s);
 /* What the slot holds: the last prompt and its answer. */
 const int32_t *br_session_tokens(const br_session *s, size_t *n);
+/* How much of a prompt that is, from its beginning; never its last token. */
+uint32_t br_session_known(const br_session *s, const int32_t *prompt, size_t n);
 void br_session_reset(br_session *s);
 
 /* Answers a prompt of n >= 1 tokens. LIMIT: it does not fit the context; the
