@@ -226,6 +226,15 @@ put_absent(void *to, const char *name, const char *why)
     br_str_puts(l->out, "}");
 }
 
+/* Those that are not there but would come (only: the one of that name), and are c's to
+ * see. */
+static void
+list_absent(const br_http *h, const br_http_conn *c, listing *l)
+{
+    if (h->config.listed && (!c->model[0] || strcmp(c->model, l->only) == 0))
+        h->config.listed(h->config.ctx, put_absent, l);
+}
+
 void
 br_on_models(br_http *h, br_http_conn *c)
 {
@@ -241,18 +250,9 @@ br_on_models(br_http *h, br_http_conn *c)
             br_str_putc(&out, ',');
         put_model(h, &m->m, &out);
     }
-    if (h->config.listed)
-        h->config.listed(h->config.ctx, put_absent, &l);
+    list_absent(h, c, &l);
     br_str_puts(&out, "]}");
     br_reply_json(h, c, &out);
-}
-
-/* The one of that name, if it is not there but would come, and is c's to see. */
-static void
-list_absent(const br_http *h, const br_http_conn *c, listing *l)
-{
-    if (h->config.listed && (!c->model[0] || strcmp(c->model, l->only) == 0))
-        h->config.listed(h->config.ctx, put_absent, l);
 }
 
 void

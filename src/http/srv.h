@@ -134,7 +134,7 @@ void br_route_again(br_http *h, br_http_conn *c);
 /* The one of that name that does not leave; name NULL: the first. */
 br_served *br_served_find(const br_http *h, const char *name);
 /* h->model becomes the one of that name; NULL: the first, or the only one that
- * whoever asks may have. NOT_FOUND names those that are here; BUSY: h->comes. */
+ * whoever asks may have. NOT_FOUND names all that may be asked for; BUSY: h->comes. */
 br_code br_choose_model(br_http *h, const br_http_conn *c, const char *name,
                         br_status *st) BR_MUST_USE;
 /* To look is not to ask: the same, but none is loaded, none stays for it, and what
