@@ -348,6 +348,39 @@ TEST(sim_buffers_stop_at_their_records)
     }
 }
 
+/* One bit of a lane mask, and zeros above it; null has zeros only. */
+TEST(sim_scc_and_null_are_sources_of_any_width)
+{
+    static const char *const code =
+        "s_mov_b32 m0, -1\ns_cmp_eq_u32 s0, s0\n"
+        "v_mov_b32 v2, 7\nv_mov_b32 v3, 9\n"
+        "v_lshlrev_b32 v1, 2, v0\n"
+        "v_cndmask_b32_e64 v4, v2, v3, src_scc\n"
+        "global_store_b32 v1, v4, s[0:1]\n"
+        "s_or_b64 s[4:5], null, src_scc\nv_mov_b32 v5, s5\n"
+        "global_store_b32 v1, v5, s[0:1] offset:512\n"
+        "v_cvt_f32_f64 v6, null\n"
+        "global_store_b32 v1, v6, s[0:1] offset:1024";
+
+    for (int wave64 = 0; wave64 < 2; wave64++) {
+        sim_kit k = {.cpu = "gfx1100",
+                     .kd = wave64 ? ".amdhsa_wavefront_size32 0" : NULL,
+                     .code = code,
+                     .check = true,
+                     .items = 64};
+
+        ran(&k);
+        ck_assert_uint_eq(k.found, 0);
+        for (unsigned i = 0; i < 64; i++) {
+            bool first = i % (wave64 ? 64 : 32) == 0;
+
+            ck_assert_uint_eq(word(&k, 4 * i), first ? 9 : 7);
+            ck_assert_uint_eq(word(&k, 512 + 4 * i), 0);
+            ck_assert_uint_eq(word(&k, 1024 + 4 * i), 0);
+        }
+    }
+}
+
 TEST(sim_flat_addresses_reach_lds_and_scratch)
 {
     sim_kit k = {.cpu = "gfx1201",
@@ -482,6 +515,12 @@ TEST(sim_faults_name_wave_pc_and_instruction)
          "a write of 4 bytes at 0x10ffe", BR_E_FAULT, 0},
         {"v_mov_b32 v1, 64\nds_store_b32 v1, v0", "local memory", BR_E_FAULT,
          0},
+        {"s_mov_b64 s[4:5], s[0:1]\ns_mov_b32 s6, -1\ns_mov_b32 s7, 0\n"
+         "buffer_store_b32 v0, v0, s[4:7], -1 offen",
+         "a write of 4 bytes at 0x10000ffff of memory", BR_E_FAULT, 0},
+        {"s_mov_b64 s[4:5], s[0:1]\ns_mov_b32 s6, -1\ns_mov_b32 s7, 0\n"
+         "buffer_store_b32 v0, v0, s[4:7], 0.5 offen",
+         "a write of 4 bytes at 0x3f010000 of memory", BR_E_FAULT, 0},
         {"scratch_load_b32 v1, off, off", "of scratch", BR_E_FAULT, 0},
         {"v_mov_b32 v1, 2\nglobal_atomic_add_u32 v1, v0, s[0:1]",
          "lane 0: an atomic of 4 bytes at 0x10002", BR_E_FAULT, 0},
@@ -497,6 +536,13 @@ TEST(sim_faults_name_wave_pc_and_instruction)
          BR_E_UNSUPPORTED, 0},
         {"s_mov_b64 s[4:5], 0\ns_setpc_b64 s[4:5]", "no code at 0x0",
          BR_E_FAULT, 0},
+        {"v_cmp_eq_u32_e64 src_scc, v0, v0",
+         "the simulator does not know: v_cmp_eq_u32_e64 src_scc, v0, v0",
+         BR_E_UNSUPPORTED, 0},
+        {"v_cmp_eq_u32_e64 src_shared_base, v0, v0",
+         "the simulator does not know", BR_E_UNSUPPORTED, 0},
+        {"v_wmma_f32_16x16x16_f16 v[8:15], v[16:23], v[24:31], null",
+         "the simulator does not know", BR_E_UNSUPPORTED, 0},
         {"s_trap 3", "trap 3", BR_E_FAULT, 0},
         {"s_mov_b32 m0, 0xff\nv_movrels_b32 v1, v2",
          "M0 names a register behind v255", BR_E_FAULT, 0},

@@ -133,7 +133,7 @@ typedef struct maker {
     const br_gcn_inst *in;
     const br_gcn_row *row;
     sim_op *o;
-    bool oom;
+    bool oom, odd; /* odd: encoded as if it were, and nothing that runs */
 } maker;
 
 /* 0.5 -0.5 1 -1 2 -2 4 -4 1/2pi */
@@ -253,6 +253,17 @@ is_result(const maker *m, br_gcn_field f)
     return f == BR_GF_sdst && m->o->fmt != BR_FMT_VOP3SD;
 }
 
+/* A result in a constant or in SCC, null for a matrix: assemblers take them, and no
+ * manual says what they do. */
+static bool
+is_odd(const sim_op *o, const sim_opnd *p)
+{
+    bool result = p == &o->dst || p == &o->sdst;
+
+    return (result && (p->file == SIM_K || p->reg == SIM_SCC)) ||
+           (p->reg == SIM_NULL && p->n > 2);
+}
+
 static void
 operand(maker *m, const br_gcn_opnd *at)
 {
@@ -284,6 +295,10 @@ operand(maker *m, const br_gcn_opnd *at)
             p = &o->src[o->n_src++];
         from_code(m, p, code_in(m, at->field, k), k,
                   type_of(m, k, (unsigned)(p - o->src)));
+        m->odd = m->odd || is_odd(o, p);
+        if (p != &o->dst && p != &o->sdst && p->file == SIM_S &&
+            p->reg == SIM_NULL) /* M0 is no upper half of it */
+            constant(m, p, 0);
     }
 }
 
@@ -413,13 +428,11 @@ row_width(const maker *m, br_gcn_field f)
 static void
 soffset(maker *m, br_gcn_field f)
 {
+    static const br_gcn_kind word = {.width = 1};
     unsigned code = br_gcn_get(m->in, f);
 
-    m->o->mask.n = 1;
-    if (code >= CODE_INLINE && code <= 192)
-        m->o->mask = (sim_opnd){.file = SIM_K, .n = 1, .k = code - 128};
-    else if (code != SIM_NULL)
-        m->o->mask = (sim_opnd){.file = SIM_S, .n = 1, .reg = (uint16_t)code};
+    if (code != SIM_NULL)
+        from_code(m, &m->o->mask, code, &word, T_U32);
 }
 
 static void
@@ -566,6 +579,8 @@ one(maker *m)
     }
     for (const br_gcn_opnd *p = m->row->o; p->kind != BR_GK_END; p++)
         operand(m, p);
+    if (m->odd)
+        return false;
     if (o->sem->lane && o->sem->flags & SEM_CIN && !o->mask.file)
         o->mask = (sim_opnd){/* v_div_fmas says nothing of it */
                              .file = SIM_S,

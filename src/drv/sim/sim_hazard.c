@@ -262,7 +262,8 @@ sim_hazards(sim_wave *w, const sim_op *o)
     if (o->cls == SIM_VALU) {
         for (unsigned i = 0; masks && o->mask.file == SIM_S && i < o->mask.n;
              i++)
-            sim_bits_put(&k->s_seen, o->mask.reg + i, true);
+            if (plain_sgpr(o->mask.reg + i))
+                sim_bits_put(&k->s_seen, o->mask.reg + i, true);
         vector(w, o);
     }
     if (watch) {

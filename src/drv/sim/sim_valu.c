@@ -215,7 +215,7 @@ static uint32_t
 mask_in(const sim_wave *w, const sim_opnd *p, unsigned half)
 {
     if (p->file == SIM_S)
-        return w->s[p->reg + (w->w == 64 ? half : 0)];
+        return sim_word(w, p->reg, w->w == 64 ? half : 0);
     return p->file == SIM_K ? (uint32_t)(half ? p->k >> 32 : p->k) : 0;
 }
 
@@ -312,7 +312,7 @@ find_args(sim_op *o)
         a->in = (uint8_t)o->mask.reg;
     if (out->file == SIM_S)
         a->out = (uint8_t)out->reg;
-    return o->mask.file != SIM_K;
+    return o->mask.file != SIM_K && o->mask.reg != SIM_SCC;
 }
 
 bool
