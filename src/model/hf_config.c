@@ -431,13 +431,40 @@ set_longrope(br_hf *h, const br_json *rope, int64_t n_rot)
     return read_factors(h, rope, "short_factor", n_rot / 2, &h->rope[1]);
 }
 
+/* What transformers stretches q and k by where nothing else is said. */
+static double
+yarn_stretch(double factor, double mul)
+{
+    return factor > 1 ? 1 + 0.1 * mul * log(factor) : 1;
+}
+
+/* They mean the whole stretch, a GGUF file what comes on top of the usual one. */
+static br_code
+set_yarn_stretch(br_hf *h, const br_json *rope, double factor)
+{
+    double whole, a = 0, b = 0;
+
+    if (member(rope, "attention_factor")) {
+        BR_TRY(get_f64(h, rope, "attention_factor", &whole));
+    } else {
+        if (member(rope, "mscale"))
+            BR_TRY(get_f64(h, rope, "mscale", &a));
+        if (member(rope, "mscale_all_dim"))
+            BR_TRY(get_f64(h, rope, "mscale_all_dim", &b));
+        if (!(a > 0) || !(b > 0))
+            return BR_OK;
+        whole = yarn_stretch(factor, a) / yarn_stretch(factor, b);
+    }
+    return set_f32(h, "rope.scaling.attn_factor",
+                   whole / yarn_stretch(factor, 1));
+}
+
 static br_code
 set_yarn(br_hf *h, const br_json *rope)
 {
     static const struct {
         const char *name, *key;
-    } numbers[] = {{"attention_factor", "rope.scaling.attn_factor"},
-                   {"beta_fast", "rope.scaling.yarn_beta_fast"},
+    } numbers[] = {{"beta_fast", "rope.scaling.yarn_beta_fast"},
                    {"beta_slow", "rope.scaling.yarn_beta_slow"}};
     int64_t context;
     double v;
@@ -450,6 +477,7 @@ set_yarn(br_hf *h, const br_json *rope)
     BR_TRY(set_str(h, "rope.scaling.type", "yarn"));
     BR_TRY(set_f32(h, "rope.scaling.factor", v));
     BR_TRY(set_u32(h, "rope.scaling.original_context_length", context));
+    BR_TRY(set_yarn_stretch(h, rope, v));
     for (size_t i = 0; i < BR_COUNT(numbers); i++) {
         if (!member(rope, numbers[i].name))
             continue;

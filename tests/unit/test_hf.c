@@ -344,6 +344,38 @@ TEST(hf_scalings_of_the_rotation)
     br_gguf_close(g);
 }
 
+static double
+yarn_attn_factor(const char *more)
+{
+    br_gguf *g = hfk_convert_ok(make_folder(
+        t_printf(CONFIG("Qwen2ForCausalLM") ",\"rope_scaling\":{\"rope_type\":"
+                                            "\"yarn\",\"factor\":4.0,%s"
+                                            "\"original_max_position_"
+                                            "embeddings\":256}}",
+                 more),
+        false, false));
+    double x = -1;
+
+    (void)br_gguf_f64(br_gguf_find(g, "qwen2.rope.scaling.attn_factor"), 0, &x);
+    br_gguf_close(g);
+    return x;
+}
+
+/* Whoever reads a GGUF file stretches q and k by 1 + 0.1 ln 4 as well. */
+TEST(hf_yarn_that_says_the_whole_stretch)
+{
+    double usual = 1 + 0.1 * log(4);
+
+    ck_assert_double_eq(yarn_attn_factor(""), -1);
+    ck_assert_double_eq(yarn_attn_factor("\"attention_factor\":null,"), -1);
+    ck_assert_double_eq_tol(yarn_attn_factor("\"attention_factor\":1.0,"),
+                            1 / usual, 1e-6);
+    ck_assert_double_eq_tol(
+        yarn_attn_factor("\"mscale\":1.0,\"mscale_all_dim\":0.5,"),
+        1 / (1 + 0.05 * log(4)), 1e-6);
+    ck_assert_double_eq(yarn_attn_factor("\"mscale\":1.0,"), -1);
+}
+
 /* Between the two lengths the factor glides; by the formula of its makers. */
 TEST(hf_llama3_factors_between_the_lengths)
 {
