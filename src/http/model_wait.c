@@ -51,6 +51,26 @@ put_names(const br_http *h, br_str *out)
             put_name(out, m->m.name, NULL);
 }
 
+static void
+count_name(void *to, const char *name, const char *why)
+{
+    (void)name, (void)why;
+    ++*(size_t *)to;
+}
+
+bool
+br_may_come(const br_http *h)
+{
+    size_t n = 0;
+
+    if (!atomic_load_explicit(&h->rests, memory_order_relaxed))
+        return false;
+    if (!h->config.listed)
+        return true;
+    h->config.listed(h->config.ctx, count_name, &n);
+    return n > 0; /* else the admin has let the last one go */
+}
+
 /* name becomes the only one that c's key may have, where that is so. */
 static br_code
 may_have(const br_http_conn *c, const char **name, br_status *st)

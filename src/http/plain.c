@@ -13,11 +13,12 @@
 void
 br_on_health(br_http *h, br_http_conn *c)
 {
+    bool comes = !h->model && br_may_come(h);
     const char *state = h->leaving ? "draining"
                         : h->model ? "ok"
-                        : h->rests ? "idle"
+                        : comes    ? "idle"
                                    : "loading";
-    bool ok = (h->model || h->rests) && !h->leaving;
+    bool ok = (h->model || comes) && !h->leaving;
     br_str out = {0};
 
     br_str_printf(&out, "{\"status\":\"%s\"}", state);
@@ -417,7 +418,8 @@ br_on_state(br_http *h, br_http_conn *c)
         put_numbers(&out, &s);
         put_slots(&out, h, c);
         put_shares(&out, h, c);
-    } else if (h->rests || br_served_find(h, NULL)) { /* as br_route_again */
+    } else if (br_may_come(h) ||
+               br_served_find(h, NULL)) { /* as br_route_again */
         br_str_puts(&out, ",\"comes\":true");
     }
     br_str_puts(&out, ",\"latency_ms\":{");

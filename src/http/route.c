@@ -280,6 +280,7 @@ br_route_again(br_http *h, br_http_conn *c)
 {
     const struct route *r;
     br_status st = {0};
+    bool rests;
 
     c->tenant = BR_TENANT_LOCAL;
     c->id_twice = br_is_anthropic(c); /* its clients look for that one */
@@ -302,17 +303,17 @@ br_route_again(br_http *h, br_http_conn *c)
         return;
     if (c->model[0] && (r->flags & (MODEL | PICK)) == MODEL)
         h->model = br_served_find(h, c->model); /* to look is not to ask */
+    rests = atomic_load_explicit(&h->rests, memory_order_relaxed);
     if ((r->flags & ASK) && h->draining)
         br_reply_error(h, c, 503, NULL, "the server is shutting down");
-    else if ((r->flags & MODEL) && (r->flags & ADMIN) && h->rests &&
+    else if ((r->flags & MODEL) && (r->flags & ADMIN) && rests &&
              br_choose_model(h, c, NULL, &st) != BR_OK)
         br_no_model(h, c, &st); /* quotas are held against its pages */
-    else if ((r->flags & MODEL) && !h->model &&
-             !(h->rests && (r->flags & PICK)))
+    else if ((r->flags & MODEL) && !h->model && !(rests && (r->flags & PICK)))
         br_reply_error(h, c, 503, NULL,
-                       h->rests ? "no model is loaded; one comes when it is "
-                                  "asked something"
-                                : "the model is being loaded");
+                       rests ? "no model is loaded; one comes when it is "
+                               "asked something"
+                             : "the model is being loaded");
     else
         r->fn(h, c);
 }

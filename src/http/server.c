@@ -129,15 +129,22 @@ on_wake(void *ctx)
     let_go(h);
 }
 
+/* Partners: let_go, which is not to miss what was done before; br_served_find,
+ * as who finds none of them sees that one may come. */
+static void
+tell_to_leave(br_http *h, br_served *m)
+{
+    atomic_store_explicit(&h->rests, true, memory_order_relaxed);
+    atomic_store_explicit(&m->leaves, true, memory_order_release);
+}
+
 /* Nobody has asked them anything for long. */
 static void
 leave_idle(br_http *h, int64_t now_ns)
 {
     for (br_served *m = h->served; m && h->config.idle_ns; m = m->next)
         if (!m->n_gens && now_ns - m->asked_ns > h->config.idle_ns) {
-            h->rests = true;
-            /* partner: let_go */
-            atomic_store_explicit(&m->leaves, true, memory_order_release);
+            tell_to_leave(h, m);
         }
     let_go(h);
 }
@@ -386,8 +393,7 @@ br_http_leave(br_http *h, const void *owner)
     for (int offered = 0; offered < 2; offered++)
         for (br_served *m = offered ? h->offered : h->served; m; m = m->next)
             if (m->m.owner == owner)
-                /* partner: let_go */
-                atomic_store_explicit(&m->leaves, true, memory_order_release);
+                tell_to_leave(h, m);
     br_mutex_unlock(&h->lock);
     br_http_loop_wake(h->loop);
 }
@@ -404,8 +410,7 @@ br_http_leave_oldest(br_http *h)
                 (!oldest || m->used < oldest->used))
                 oldest = m;
     if (oldest)
-        /* partner: let_go */
-        atomic_store_explicit(&oldest->leaves, true, memory_order_release);
+        tell_to_leave(h, oldest);
     br_mutex_unlock(&h->lock);
     br_http_loop_wake(h->loop);
 }
@@ -417,7 +422,7 @@ br_served_find(const br_http *h, const char *name)
 
     if (h->came && (!name || strcmp(name, h->came->m.name) == 0))
         return h->came;
-    while (m && (atomic_load_explicit(&m->leaves, memory_order_relaxed) ||
+    while (m && (atomic_load_explicit(&m->leaves, memory_order_acquire) ||
                  (name && strcmp(name, m->m.name) != 0)))
         m = m->next;
     return m;

@@ -103,7 +103,9 @@ struct br_http {
     /* leaving: nobody should send us more, so /health says 503, but what comes is
      * answered; draining: what comes is refused. */
     bool leaving, draining;
-    bool rests;           /* a model has left that comes when it is asked for */
+    /* One has left that may come when it is asked for. Whoever tells it to leave
+     * says so before. */
+    _Atomic bool rests;
     int64_t leave_end_ns; /* 0: nobody has stopped us */
     int64_t drain_end_ns;
     int64_t last_ns;             /* when an answer was under way last */
@@ -145,6 +147,8 @@ br_code br_look_at_model(br_http *h, const br_http_conn *c, const char *name,
 /* After another code than OK: c waits for the model that comes, and is routed
  * again then, or is told why there is none. */
 void br_no_model(br_http *h, br_http_conn *c, const br_status *st);
+/* Where none is there: one would come if it were asked for. */
+bool br_may_come(const br_http *h);
 void br_http_adopt(br_http *h); /* those that were offered are served */
 void br_await_came(br_http *h, br_served *m);
 void br_await_failed(br_http *h); /* br_http_failed has said so of some */

@@ -209,6 +209,42 @@ come_and_leave(void *ctx, const char *name, char *comes, size_t n)
     return true;
 }
 
+/* --memory: the only one that is there is told to leave for another one. It has an
+ * answer to end first, and then there is none for a moment. */
+TEST(http_who_asks_while_one_model_makes_room_for_another_waits)
+{
+    br_http_config c = br_http_config_default();
+    static resting r;
+    sk_answer a;
+    int fd[3];
+    sk k;
+
+    c.port = 0;
+    c.left = on_rest;
+    c.wanted = on_wanted;
+    c.ctx = &r;
+    sk_open(&k, &(sk_config){.http = c, .fake = {.step_ns = 10 * MS}});
+    fd[0] = begin(&k, path, "", chat(30, false));
+    while (!strstr(sk_ask(&k, "GET /state", "", NULL).body, "\"decode\""))
+        br_sleep_ns(MS);
+    br_http_leave_oldest(k.http);
+    fd[1] = begin(&k, path, "", chat(2, false));
+    await(&r.asked, 1);
+    ck_assert_int_eq(sk_ask(&k, "GET /health", "", NULL).status, 200);
+    a = end(fd[0]);
+    ck_assert_msg(strstr(a.body, "\"completion_tokens\":30"), "%s", a.body);
+    while (!atomic_load(&r.left))
+        br_sleep_ns(MS);
+    fd[2] = begin(&k, "/tokenize", "", "{\"prompt\":\"Hi\"}");
+    await(&r.asked, 2);
+    ck_assert_int_eq(sk_ask(&k, "GET /health", "", NULL).status, 200);
+    sk_ready(&k);
+    a = end(fd[1]);
+    ck_assert_msg(a.status == 200, "%s", a.body);
+    ck_assert_int_eq(end(fd[2]).status, 200);
+    sk_close(&k);
+}
+
 TEST(http_who_waits_for_a_model_that_is_to_leave_again_has_an_answer)
 {
     br_http_config c = br_http_config_default();
