@@ -836,6 +836,8 @@ br_gen_resume(br_http *h, const br_gen_again *again, br_status *st)
     g->resumed = again->r;
     if (g->ask.background)
         br_background_again(g);
+    else if (again->turn)
+        br_stored_again(g, again->turn);
     code = check_ask(g, &g->ask, st);
     if (code == BR_OK)
         code = br_gen_texts(g, &bytes, st);

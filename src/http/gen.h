@@ -160,6 +160,7 @@ typedef struct br_gen_again {
     uint32_t tenant;
     int64_t created;
     uint64_t seed;
+    const br_json *turn; /* NULL: br_stored_again has nothing to do */
     br_text body, cuts;
 } br_gen_again;
 br_code br_gen_resume(br_http *h, const br_gen_again *again,

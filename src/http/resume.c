@@ -35,6 +35,21 @@ br_resume_may(const br_gen *g)
            !g->ask.sample.logprobs;
 }
 
+/* What the body does not say: there its items stand behind those of before. */
+static void
+note_turn(br_ask *a, br_json_writer *w)
+{
+    w->out->oom |= a->after.oom || a->talk.oom || a->items.oom;
+    br_json_w_key(w, "turn");
+    br_json_w_obj(w);
+    br_json_w_key_bool(w, "kept", a->kept);
+    br_json_w_key_strz(w, "after", br_str_z(&a->after));
+    br_json_w_key_strz(w, "talk", br_str_z(&a->talk));
+    br_json_w_key(w, "items");
+    br_json_w_raw(w, (br_text){br_str_z(&a->items), a->items.n});
+    br_json_w_obj_end(w);
+}
+
 void
 br_resume_note(br_gen *g)
 {
@@ -66,6 +81,8 @@ br_resume_note(br_gen *g)
         br_json_w_arr_end(&w);
     }
     br_json_w_arr_end(&w);
+    if (!g->ask.background && (g->ask.kept || g->ask.talk.n))
+        note_turn(&g->ask, &w);
     br_json_w_key(&w, "cuts");
     br_json_w_str(&w, (br_text){br_str_z(&g->cuts), g->cuts.n});
     br_json_w_key(&w, "body");
@@ -150,6 +167,7 @@ go_on(br_http *h, br_resumed *r)
                                       .tenant = r->tenant,
                                       .created = r->created,
                                       .seed = r->seed,
+                                      .turn = r->turn,
                                       .body = r->body,
                                       .cuts = r->cuts},
                       &st) == BR_OK)

@@ -1,9 +1,11 @@
 /* resume.h - an answer that a restart broke off, as it waits in a file.
  *
  *   {"id":..,"path":..,"model":..,"tenant":..,"created":..,"seed_high":..,
- *    "seed_low":..,"choices":[[tokens so far],..],"cuts":"..","body":".."}
+ *    "seed_low":..,"choices":[[tokens so far],..],"cuts":"..",
+ *    "turn":{"kept":..,"after":"..","talk":"..","items":[..]},"body":".."}
  *
- * A line each.
+ * A line each; a turn, of a response that is to be kept or belongs to a
+ * conversation, and is made in no background.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_RESUME_H
@@ -22,6 +24,7 @@ struct br_resumed {
     br_text line, body;
     br_text cuts; /* empty: its stream was not cut, or by a program before */
     const br_json *choices; /* lists of tokens */
+    const br_json *turn;    /* NULL: it has none */
     bool begun;
     int status; /* of its answer; 0: it is not over */
     br_str answer;

@@ -62,6 +62,21 @@ are_tokens(const br_json *v)
     return true;
 }
 
+static bool
+is_turn(const br_wire *wire, const br_json *v)
+{
+    const br_json *items = v ? br_json_get(v, "items") : NULL;
+
+    if (!v)
+        return true;
+    if (wire != &br_wire_responses || !items || items->kind != BR_J_ARR)
+        return false;
+    for (const br_json *i = items->child; i; i = i->next)
+        if (i->kind != BR_J_OBJ)
+            return false;
+    return true;
+}
+
 static br_code
 read_line(br_resumed *r, br_text line, br_status *st)
 {
@@ -84,10 +99,11 @@ read_line(br_resumed *r, br_text line, br_status *st)
     r->id = br_json_get_word(root, "id").p;
     r->model = br_json_get_word(root, "model").p;
     r->choices = br_json_get(root, "choices");
+    r->turn = br_json_get(root, "turn");
     r->body = br_json_get_text(root, "body");
     r->cuts = br_json_get_text(root, "cuts");
     if (!r->wire || !is_id(r->id) || !r->model || !r->body.p ||
-        !are_tokens(r->choices) ||
+        !are_tokens(r->choices) || !is_turn(r->wire, r->turn) ||
         !number_of(root, "tenant", BR_MAX_TENANTS - 1, &tenant) ||
         !number_of(root, "created", INT64_MAX, &r->created) ||
         !number_of(root, "seed_high", UINT32_MAX, &high) ||

@@ -215,6 +215,8 @@ void br_resume_model(br_http *h, br_served *m); /* it is there */
  * and a is read again. USAGE: nothing is kept here, or none of that id. */
 br_code br_stored_begin(br_http *h, br_http_conn *c, br_ask *a,
                         br_status *st) BR_MUST_USE;
+/* After a restart: what that noted, of the turn as resume.h has it. */
+void br_stored_again(br_gen *g, const br_json *turn);
 /* The answer has ended well, and is to be kept. */
 void br_stored_keep(br_gen *g);
 /* Of a turn that is kept or is being made (background.c). */

@@ -241,6 +241,24 @@ br_stored_begin(br_http *h, br_http_conn *c, br_ask *a, br_status *st)
     return code;
 }
 
+void
+br_stored_again(br_gen *g, const br_json *turn)
+{
+    const br_json *kept = br_json_get(turn, "kept");
+    br_text after = br_json_get_text(turn, "after"),
+            talk = br_json_get_text(turn, "talk");
+    br_json_writer w;
+
+    if (!g->h->talks)
+        return; /* only /v1/requests has it then */
+    g->ask.kept = kept && kept->kind == BR_J_BOOL && kept->b;
+    br_str_put(&g->ask.after, after.p, after.n);
+    br_str_put(&g->ask.talk, talk.p, talk.n);
+    br_json_w_begin(&w, &g->ask.items, 0);
+    w.compact = w.utf8 = true;
+    br_json_w_tree(&w, br_json_get(turn, "items"));
+}
+
 /* ---- keeping ------------------------------------------------------------- */
 
 bool

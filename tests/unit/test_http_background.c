@@ -353,6 +353,77 @@ TEST(http_background_over_a_restart)
     }
 }
 
+/* Nobody's in background: what is to be kept is, when it is over, and stands in its
+ * conversation. */
+TEST(http_keeps_responses_that_a_restart_broke_off)
+{
+    static const char path[] = "/v1/responses";
+    const char *conv, *first, *id, *body[2];
+    sk_answer a, b;
+    int fd[2];
+    sk k;
+
+    open_server(&k, 5 * MS, true);
+    first = id_of(respond(&k, 2, ""));
+    conv = id_of(sk_ask(&k, "POST /v1/conversations", "", "{}"));
+    body[0] =
+        t_printf("{\"input\":\"Go\",\"temperature\":0,\"max_output_tokens\":"
+                 "60,\"stream\":true,\"previous_response_id\":\"%s\"}",
+                 first);
+    body[1] =
+        t_printf("{\"input\":\"Go\",\"temperature\":0,\"max_output_tokens\":"
+                 "60,\"store\":false,\"conversation\":\"%s\"}",
+                 conv);
+    for (int i = 0; i < 2; i++) {
+        const char *text = t_printf("POST %s HTTP/1.1\r\nHost: localhost\r\n"
+                                    "Content-Length: %zu\r\n\r\n%s",
+                                    path, strlen(body[i]), body[i]);
+
+        fd[i] = sk_connect(&k);
+        sk_send(fd[i], text, strlen(text));
+    }
+    await_tokens(&k, 20);
+    for (int again = 0; again < 2; again++) {
+        br_http_stop(k.http);
+        br_http_stop(k.http);
+        if (!again) {
+            a = sk_read(fd[0], true);
+            b = sk_read(fd[1], true);
+            close(fd[0]);
+            close(fd[1]);
+        }
+        br_thread_join(&k.thread);
+        k.running = false;
+        sk_close(&k);
+        open_server(&k, again ? 0 : 5 * MS, true);
+        if (!again)
+            await_tokens(&k, 10);
+    }
+    id = sk_between(a.body, "GET /v1/requests/", " has it");
+    do {
+        br_sleep_ns(MS);
+        a = sk_ask(&k, t_printf("GET /v1/requests/%s", id), "", NULL);
+    } while (a.status == 202);
+    ck_assert_msg(strstr(a.body, "\"store\":true") && strstr(a.body, first),
+                  "%s", a.body);
+    ck_assert_str_eq(get(&k, id).body, a.body);
+    a = sk_ask(&k, t_printf("GET /v1/responses/%s/input_items", id), "", NULL);
+    ck_assert_msg(strstr(a.body, "\"text\":\"Go\"") &&
+                      !strstr(a.body, "\"text\":\"Hi\""),
+                  "%s", a.body);
+    id = sk_between(b.body, "GET /v1/requests/", " has it");
+    do {
+        br_sleep_ns(MS);
+        b = sk_ask(&k, t_printf("GET /v1/requests/%s", id), "", NULL);
+    } while (b.status == 202);
+    ck_assert_int_eq(get(&k, id).status, 404);
+    a = sk_ask(&k, t_printf("GET /v1/conversations/%s/items", conv), "", NULL);
+    ck_assert_msg(strstr(a.body, "\"text\":\"Go\"") &&
+                      strstr(a.body, text_of(b)),
+                  "%s", a.body);
+    sk_close(&k);
+}
+
 /* A stream that a restart broke off: told again it has the numbers it had, both
  * while it goes on and when it is over. */
 TEST(http_streams_again_what_a_restart_broke_off)

@@ -266,6 +266,10 @@ TEST(http_reads_what_was_kept_with_doubt)
         LINE("f\\\"", "completions", "0", "[[]]", ASK),
         LINE("forty-characters-are-too-many-for-a-name", "completions", "0",
              "[[]]", ASK),
+        LINE("g", "completions", "0",
+             "[[]],\"turn\":{\"kept\":true,\"items\":[]}", ASK),
+        LINE("h", "responses", "0", "[[]],\"turn\":7", ASK),
+        LINE("i", "responses", "0", "[[]],\"turn\":{\"items\":[7]}", ASK),
         LINE("right", "completions", "0", "[[5]]", ASK),
         LINE("late", "completions", "0", "[[5,5,5]]", ASK),
         LINE("token", "completions", "0", "[[2147483647]]", ASK),
@@ -280,7 +284,10 @@ TEST(http_reads_what_was_kept_with_doubt)
         "d",
         "e",
         "f\"",
-        "forty-characters-are-too-many-for-a-name"};
+        "forty-characters-are-too-many-for-a-name",
+        "g",
+        "h",
+        "i"};
     static const struct {
         const char *id, *says;
         int status;
