@@ -5,6 +5,8 @@
 #include "drv/sim/sim_int.h"
 #include "t.h"
 
+#include <string.h>
+
 T_ONE_THREAD();
 
 enum { TRIES = 20, WORDS = BR_GCN_MAX_WORDS };
@@ -81,6 +83,31 @@ all_rows(const br_gcn_isa *isa, br_rng *rng)
         }
     br_arena_fini(&arena);
     return known;
+}
+
+/* 124 and 253 are null and SCC among scalars alone. */
+TEST(sim_knows_results_in_every_vector_register)
+{
+    for (unsigned c = 0; br_gcn_cpu_at(c); c++)
+        for (unsigned v = 0; v < 256; v++) {
+            br_gcn_isa isa = {br_gcn_cpu_at(c), false};
+            bool old = isa.cpu->gen == 11;
+            const char *const lines[] = {
+                t_printf("v_mov_b32 v%u, v%u", v, v),
+                t_printf("v_wmma_i32_16x16x16_iu8 v[%u:%u], v[0:%u], v[0:%u], "
+                         "v[%u:%u]",
+                         v, v + 7, old ? 3 : 1, old ? 3 : 1, v, v + 7)};
+
+            for (unsigned k = 0; k < (v + 7 < 256 ? 2 : 1); k++) {
+                br_gcn_inst in;
+                br_status st = {0};
+
+                t_ok(br_gcn_parse(&isa, lines[k], strlen(lines[k]), &in, &st),
+                     &st);
+                ck_assert_msg(br_sim_knows(&isa, &in), "%s: %s", isa.cpu->name,
+                              lines[k]);
+            }
+        }
 }
 
 TEST(sim_operands_are_registers_that_there_are)

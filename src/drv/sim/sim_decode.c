@@ -260,8 +260,9 @@ is_odd(const sim_op *o, const sim_opnd *p)
 {
     bool result = p == &o->dst || p == &o->sdst;
 
-    return (result && (p->file == SIM_K || p->reg == SIM_SCC)) ||
-           (p->reg == SIM_NULL && p->n > 2);
+    if (p->file != SIM_S) /* v253 and v[124:131] are registers like others */
+        return result && p->file == SIM_K;
+    return (result && p->reg == SIM_SCC) || (p->reg == SIM_NULL && p->n > 2);
 }
 
 static void
