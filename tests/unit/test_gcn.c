@@ -168,9 +168,9 @@ draw_case(uint64_t *seed, const br_gcn_isa *isa, const br_gcn_row *row, one *c)
 }
 
 static void
-each_case(const char *cpu, int per_row, each_fn fn, void *arg)
+each_case(const char *cpu, bool wave64, int per_row, each_fn fn, void *arg)
 {
-    br_gcn_isa isa = {br_gcn_cpu_find(cpu), false};
+    br_gcn_isa isa = {br_gcn_cpu_find(cpu), wave64};
     size_t n;
     const br_gcn_row *rows = br_gcn_rows(isa.cpu, &n);
     br_status st;
@@ -180,7 +180,8 @@ each_case(const char *cpu, int per_row, each_fn fn, void *arg)
         uint64_t seed = k * 977 + isa.cpu->gen;
 
         c.row = &rows[k];
-        if (!br_gcn_row_here(isa.cpu, c.row) || c.row->fmt == BR_FMT_VOPDY)
+        if (!br_gcn_row_here(isa.cpu, c.row) || c.row->fmt == BR_FMT_VOPDY ||
+            (wave64 && c.row->fmt == BR_FMT_VOPD)) /* LLVM refuses those */
             continue;
         for (int i = 0; i < per_row; i++) {
             if (!draw_case(&seed, &isa, c.row, &c)) {
@@ -247,7 +248,7 @@ golden(const char *cpu)
 {
     sums s = {0};
 
-    each_case(cpu, PER_ROW, sum_case, &s);
+    each_case(cpu, false, PER_ROW, sum_case, &s);
     flush(&s);
     ck_assert_uint_ge(s.total, 5000);
     t_golden_n(t_printf("tests/golden/gcn/%s.txt", cpu), s.out.at, s.out.n);
@@ -374,13 +375,14 @@ clean(const char *out)
 }
 
 static char *
-llvm(const char *cpu, bool dis, const br_str *in)
+llvm(const char *cpu, bool wave64, bool dis, const br_str *in)
 {
     char *mcpu = t_printf("-mcpu=%s", cpu);
     const char *argv[] = {"llvm-mc-19",
                           "-triple=amdgcn-amd-amdhsa",
                           mcpu,
-                          "-mattr=+wavefrontsize32",
+                          wave64 ? "-mattr=-wavefrontsize32,+wavefrontsize64"
+                                 : "-mattr=+wavefrontsize32",
                           dis ? "--disassemble" : "--show-encoding",
                           NULL};
     t_proc r;
@@ -418,17 +420,20 @@ TEST_WITHIN(gcn_agrees_with_llvm_both_ways, 300)
         t_skip("no llvm-mc-19 here");
     if (t_sanitized())
         t_skip("the plain build compares with llvm-mc-19");
-    for (size_t k = 0; k < BR_COUNT(targets); k++) {
+    for (size_t k = 0; k < 2 * BR_COUNT(targets); k++) {
+        const char *cpu = targets[k / 2];
+        bool w64 = k % 2;
+        char *name = t_printf("%s wave%d", cpu, w64 ? 64 : 32);
         feed f = {0};
 
-        each_case(targets[k], more ? 10 * PER_ROW : PER_ROW, feed_case, &f);
-        same_lines(t_printf("%s disassembled", targets[k]),
-                   llvm(targets[k], true, &f.words), f.text.at);
-        same_lines(t_printf("%s assembled", targets[k]),
-                   llvm(targets[k], false, &f.text), f.ours.at);
+        each_case(cpu, w64, more ? 10 * PER_ROW : PER_ROW, feed_case, &f);
+        same_lines(t_printf("%s disassembled", name),
+                   llvm(cpu, w64, true, &f.words), f.text.at);
+        same_lines(t_printf("%s assembled", name),
+                   llvm(cpu, w64, false, &f.text), f.ours.at);
         if (more)
             printf("%s: %u of %u cases are llvm-mc-19's, read and written\n",
-                   targets[k], f.cases, f.cases);
+                   name, f.cases, f.cases);
         br_str_fini(&f.words);
         br_str_fini(&f.text);
         br_str_fini(&f.ours);
@@ -513,12 +518,72 @@ TEST(gcn_reads_names_of_older_processors)
                 br_str_fini(&old);
             }
         if (t_have_program("llvm-mc-19") && !t_sanitized())
-            same_lines(targets[c], llvm(targets[c], false, &words),
-                       llvm(targets[c], false, &lines));
+            same_lines(targets[c], llvm(targets[c], false, false, &words),
+                       llvm(targets[c], false, false, &lines));
         br_str_fini(&lines);
         br_str_fini(&words);
     }
     ck_assert_uint_ge(same, 500);
+}
+
+/* What lanes of a wave hold between them takes half the registers where there are
+ * 64, and a mask of 32 lanes is the scalar of that number. */
+TEST(gcn_registers_are_as_many_as_lanes_ask_for)
+{
+    static const struct {
+        const char *cpu, *line, *other; /* other: of 32 lanes; NULL: none */
+        bool wave64;
+        uint32_t w[3];
+    } of[] = {
+        {"gfx1100",
+         "v_wmma_f32_16x16x16_f16 v[0:3], v[8:15], v[16:23], v[0:3]",
+         "v_wmma_f32_16x16x16_f16 v[0:7], v[8:15], v[16:23], v[0:7]",
+         true,
+         {0xcc404000, 0x1c022108}},
+        {"gfx1201",
+         "v_wmma_f32_16x16x16_f16 v[0:3], v[8:9], v[16:17], v[0:3]",
+         "v_wmma_f32_16x16x16_f16 v[0:7], v[8:11], v[16:19], v[0:7]",
+         true,
+         {0xcc404000, 0x1c022108}},
+        {"gfx1200",
+         "global_load_tr_b64 v0, v0, s[0:1]",
+         "global_load_tr_b64 v[0:1], v0, s[0:1]",
+         true,
+         {0xee160000, 0, 0}},
+        {"gfx1100",
+         "v_cndmask_b32_e64 v0, s4, s0, s0",
+         NULL,
+         false,
+         {0xd5010000, 0x00000004}},
+        {"gfx1100",
+         "v_add_co_ci_u32_e64 v0, s0, s2, s0, s0",
+         NULL,
+         false,
+         {0xd5200000, 0x00000002}},
+    };
+
+    for (size_t k = 0; k < BR_COUNT(of); k++) {
+        br_gcn_isa isa = {br_gcn_cpu_find(of[k].cpu), of[k].wave64};
+        br_status st = {0};
+        br_gcn_inst in;
+        br_str s = {0};
+
+        t_ok(br_gcn_parse(&isa, of[k].line, strlen(of[k].line), &in, &st), &st);
+        ck_assert_mem_eq(in.w, of[k].w, 4 * in.words);
+        ck_assert_uint_eq(br_gcn_decode(&isa, of[k].w, 3, &in), in.words);
+        br_gcn_print(&isa, &in, &s);
+        ck_assert_str_eq(s.at, of[k].line);
+        if (of[k].other) {
+            ck_assert(br_gcn_parse(&isa, of[k].other, strlen(of[k].other), &in,
+                                   &st) == BR_E_FORMAT);
+            isa.wave64 = false;
+            ck_assert_uint_gt(br_gcn_decode(&isa, of[k].w, 3, &in), 0);
+            br_str_clear(&s);
+            br_gcn_print(&isa, &in, &s);
+            ck_assert_str_eq(s.at, of[k].other);
+        }
+        br_str_fini(&s);
+    }
 }
 
 TEST(gcn_refuses_lines_that_are_no_instruction)

@@ -469,6 +469,39 @@ TEST(sim_matrix_product_gfx1201)
     matrix("gfx1201");
 }
 
+/* Four registers of sums in each of 64 lanes, and not the fifth. */
+TEST(sim_matrix_product_of_64_lanes)
+{
+    static const char *const b[] = {"v[8:15], v[8:15]", "v[8:9], v[8:9]"};
+
+    for (int g = 0; g < 2; g++) {
+        sim_kit k = {.cpu = g ? "gfx1201" : "gfx1100",
+                     .kd = ".amdhsa_wavefront_size32 0"};
+        br_str s = {0};
+
+        for (int r = 8; r < (g ? 10 : 16); r++)
+            br_str_printf(&s, "v_mov_b32 v%d, 0x3c003c00\n", r);
+        for (int r = 0; r < 5; r++)
+            br_str_printf(&s, "v_mov_b32 v%d, %d.0\n", 16 + r, 1 << r % 3);
+        br_str_printf(&s,
+                      "v_wmma_f32_16x16x16_f16 v[16:19], %s, v[16:19]\n"
+                      "v_lshlrev_b32 v1, 5, v0\n"
+                      "global_store_b128 v1, v[16:19], s[0:1]\n"
+                      "global_store_b32 v1, v20, s[0:1] offset:16",
+                      b[g]);
+        k.code = s.at;
+        ran(&k);
+        br_str_fini(&s);
+        for (unsigned i = 0; i < 64 * 5; i++) {
+            unsigned r = i % 5;
+            float got;
+
+            memcpy(&got, k.memory + 32 * (i / 5) + 4 * r, 4);
+            ck_assert(got == (float)((r < 4 ? 16 : 0) + (1 << r % 3)));
+        }
+    }
+}
+
 TEST(sim_work_groups_get_their_ids_and_a_barrier)
 {
     static const char *const ids[] = {"s15", "ttmp9"};

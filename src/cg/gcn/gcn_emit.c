@@ -186,7 +186,7 @@ gm_width(const gm_fn *g, const gm_ins *i, unsigned n)
     }
     if (k->how == &br_gcn_how_saddr)
         return (unsigned)k->arg;
-    return k->width ? k->width : br_gcn_mask_words(g->isa);
+    return br_gcn_dwords(g->isa, k);
 }
 
 /* ---- operands as the row takes them ----------------------------------- */
@@ -285,7 +285,7 @@ bus_reserve(const gm_fn *g, const br_gcn_row *row, const gm_op *op, bus *b)
 static gm_op
 legal(gm_fn *g, const br_gcn_row *row, const br_gcn_kind *k, gm_op a, bus *b)
 {
-    unsigned words = k->width ? k->width : br_gcn_mask_words(g->isa);
+    unsigned words = br_gcn_dwords(g->isa, k);
     bool vop = is_vop(row);
     char file = k->allow & BR_A_V ? 'V' : 'S';
 

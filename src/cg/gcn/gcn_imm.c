@@ -140,7 +140,7 @@ vector_source(const br_gcn_inst *in, br_gcn_field f)
 
 /* A vector instruction reads at most two scalar values; a literal is one. */
 static bool
-bus_free(const br_gcn_inst *in)
+bus_free(const br_gcn_isa *isa, const br_gcn_inst *in)
 {
     uint32_t seen[3] = {0}, v, n = 0, k;
     unsigned most = in->row->flags & BR_RF_BUS1 ? 1 : 2;
@@ -162,8 +162,8 @@ bus_free(const br_gcn_inst *in)
             if (v >= 256 || v == 124 || (v >= 128 && v < 235) ||
                 (v >= 240 && v <= 250))
                 continue;
-            if (v < 128) /* s4 and s[4:5] are two */
-                v |= (uint32_t)kind->width << 16;
+            if (v < 128 && o->field != BR_GF_none) /* s4 and s[4:5] are two */
+                v |= br_gcn_dwords(isa, kind) << 16;
             for (k = 0; k < n && seen[k] != v; k++)
                 ;
             if (k == n && n < 3)
@@ -215,6 +215,6 @@ banks_free(const br_gcn_isa *isa, const br_gcn_inst *in)
 bool
 br_gcn_together(br_gcn_ctx *c)
 {
-    return returns(c->in) && bus_free(c->in) && banks_free(c->isa, c->in) &&
-           (!c->p || promises_kept(c));
+    return returns(c->in) && bus_free(c->isa, c->in) &&
+           banks_free(c->isa, c->in) && (!c->p || promises_kept(c));
 }

@@ -24,7 +24,6 @@ uint32_t br_gcn_f16_bits(double v);
 
 /* Sets the literal; false where another one is there already. */
 bool br_gcn_lit(br_gcn_ctx *c, uint32_t v);
-unsigned br_gcn_dwords(const br_gcn_ctx *c, const br_gcn_kind *k);
 void br_gcn_put_code(const br_gcn_ctx *c, const br_gcn_kind *k, unsigned code);
 /* Whether a source of a DPP instruction has rules of its own; and whether the
  * code keeps them. */

@@ -55,9 +55,11 @@ static const struct {
 };
 
 unsigned
-br_gcn_dwords(const br_gcn_ctx *c, const br_gcn_kind *k)
+br_gcn_dwords(const br_gcn_isa *isa, const br_gcn_kind *k)
 {
-    return k->width ? k->width : br_gcn_mask_words(c->isa);
+    unsigned n = k->width ? k->width : br_gcn_mask_words(isa);
+
+    return k->arg == BR_GCN_SPREAD && isa->wave64 && n > 1 ? n / 2 : n;
 }
 
 /* The source code of a field's value: scaled fields and plain vector fields
@@ -75,7 +77,7 @@ code_of(const br_gcn_ctx *c, br_gcn_field f, const br_gcn_kind *k, uint32_t v)
 static unsigned
 align_of(const br_gcn_ctx *c, const br_gcn_kind *k)
 {
-    unsigned n = br_gcn_dwords(c, k);
+    unsigned n = br_gcn_dwords(c->isa, k);
 
     return k->arg ? (unsigned)k->arg : n == 1 ? 1 : n == 2 ? 2 : 4;
 }
@@ -83,7 +85,7 @@ align_of(const br_gcn_ctx *c, const br_gcn_kind *k)
 static bool
 legal_scalar(const br_gcn_ctx *c, const br_gcn_kind *k, unsigned code)
 {
-    unsigned n = br_gcn_dwords(c, k), lo, end;
+    unsigned n = br_gcn_dwords(c->isa, k), lo, end;
 
     if (code == SRC_NULL)
         return k->allow & BR_A_NULL;
@@ -107,8 +109,8 @@ legal_code(const br_gcn_ctx *c, const br_gcn_kind *k, unsigned code)
     unsigned v = code - SRC_V0;
 
     if (code >= SRC_V0)
-        return k->allow & BR_A_V &&
-               v + br_gcn_dwords(c, k) <= (k->allow & BR_A_LOW ? 128u : 256u);
+        return k->allow & BR_A_V && v + br_gcn_dwords(c->isa, k) <=
+                                        (k->allow & BR_A_LOW ? 128u : 256u);
     if (code < SRC_ZERO)
         return legal_scalar(c, k, code);
     if (code <= 208 || (code >= SRC_FLOAT && code < SRC_FLOAT + N_FLOAT))
@@ -237,7 +239,7 @@ put_const(const br_gcn_ctx *c, const br_gcn_kind *k, unsigned code)
 void
 br_gcn_put_code(const br_gcn_ctx *c, const br_gcn_kind *k, unsigned code)
 {
-    unsigned n = br_gcn_dwords(c, k);
+    unsigned n = br_gcn_dwords(c->isa, k);
 
     if (code >= SRC_V0) {
         put_range(c->out, "v",
@@ -492,7 +494,7 @@ parse_code(br_gcn_ctx *c, const br_gcn_kind *k, unsigned *code)
     unsigned n;
 
     if (reg_name(c, k, code, &n)) {
-        if (n && n != br_gcn_dwords(c, k))
+        if (n && n != br_gcn_dwords(c->isa, k))
             return false;
     } else {
         c->p = p;

@@ -11,17 +11,18 @@
 #include <string.h>
 
 const br_gcn_kind br_gcn_kinds[BR_GK_COUNT] = {
-#define V     BR_A_V
-#define S     BR_A_S
-#define NULL_ BR_A_NULL
-#define M0    BR_A_M0
-#define EXEC  BR_A_EXEC
-#define CONST BR_A_CONST
-#define SPEC  BR_A_SPEC
-#define LIT   BR_A_LIT
-#define LOW   BR_A_LOW
-#define HALF  BR_A_HALF
-#define NOSCC BR_A_NOSCC
+#define V      BR_A_V
+#define S      BR_A_S
+#define NULL_  BR_A_NULL
+#define M0     BR_A_M0
+#define EXEC   BR_A_EXEC
+#define CONST  BR_A_CONST
+#define SPEC   BR_A_SPEC
+#define LIT    BR_A_LIT
+#define LOW    BR_A_LOW
+#define HALF   BR_A_HALF
+#define NOSCC  BR_A_NOSCC
+#define SPREAD BR_GCN_SPREAD
 #define KIND(name, width, allow, style, arg, how) \
     [BR_GK_##                                     \
         name] = {#name, width, allow, BR_S_##style, arg, &br_gcn_how_##how},

@@ -62,7 +62,7 @@ dwords(const br_gcn_isa *isa, const br_gcn_inst *in, const br_gcn_kind *k)
         return (unsigned)k->arg;
     if (k->how == &br_gcn_how_smoff)
         return 1;
-    return k->width ? k->width : br_gcn_mask_words(isa);
+    return br_gcn_dwords(isa, k);
 }
 
 static unsigned

@@ -116,10 +116,14 @@ enum {
     BR_A_HALF = 512,  /* v0.l and v0.h */
     BR_A_NOSCC = 1024 /* SPEC without src_scc */
 };
+/* arg of a vector register: lanes have parts of it, 64 have smaller ones. */
+enum { BR_GCN_SPREAD = 64 };
 /* How a constant of a register operand looks. */
 enum { BR_S_32, BR_S_F16, BR_S_I16, BR_S_64, BR_S_F64, BR_S_W64 };
 
 extern const br_gcn_kind br_gcn_kinds[BR_GK_COUNT];
+/* Of a register, where waves have as many lanes. */
+unsigned br_gcn_dwords(const br_gcn_isa *isa, const br_gcn_kind *k);
 
 /* ---- fields ----------------------------------------------------------- */
 
@@ -169,6 +173,8 @@ typedef struct br_gcn_ctx {
     const br_gcn_row *row; /* in->row, or in->row_y while its half is done */
     br_str *out;
     const char *p, *end;
+    const char
+        *apart;   /* why operands, each of them right, are no instruction */
     bool lit_set; /* a literal was parsed; a second has to be the same */
     /* what a parsed operand asks of fields that come later */
     bool buffer;

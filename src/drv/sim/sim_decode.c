@@ -196,7 +196,7 @@ static void
 from_code(maker *m, sim_opnd *p, unsigned code, const br_gcn_kind *k,
           unsigned type)
 {
-    p->n = (uint8_t)(k->width ? k->width : m->isa->wave64 ? 2 : 1);
+    p->n = (uint8_t)br_gcn_dwords(m->isa, k);
     if (code >= CODE_V) {
         p->file = SIM_V;
         p->reg = (uint16_t)(code - CODE_V);
@@ -421,7 +421,7 @@ row_width(const maker *m, br_gcn_field f)
     for (const br_gcn_opnd *p = m->row->o; p->kind != BR_GK_END; p++)
         if (p->field == f)
             return br_gcn_kinds[p->kind].width
-                       ? br_gcn_kinds[p->kind].width
+                       ? br_gcn_dwords(m->isa, &br_gcn_kinds[p->kind])
                        : (unsigned)br_gcn_kinds[p->kind].arg;
     return 0;
 }
