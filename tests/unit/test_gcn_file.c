@@ -207,6 +207,12 @@ TEST(gcn_assembly_errors_name_line_and_column)
     static const char *const bad[][2] = {
         {"s_nop 0\n  v_foo v0", "2:3: v_foo: no instruction of gfx1100"},
         {"v_mov_b32 v0, v256", "1:13: v_mov_b32: wrong operand"},
+        {"v_mov_b32 v0", "1:13: v_mov_b32: an operand is missing"},
+        {"v_fma_f32 v0, s1, s2, s3", "1:25: v_fma_f32: more scalar values"},
+        {"v_dual_add_f32 v0, v1, v2 :: v_dual_add_f32 v1, v5, v3",
+         "v_dual_add_f32: both halves read one bank"},
+        {"global_atomic_add_u32 v0, v1, v2, s[0:1]",
+         "glc and a result go together"},
         {"s_branch nowhere", "1:10: nowhere is nowhere"},
         {"x: s_nop 0\nx:", "2:1: x is there already"},
         {".foo 1", "1:1: .foo: no directive that is known"},

@@ -215,6 +215,17 @@ banks_free(const br_gcn_isa *isa, const br_gcn_inst *in)
 bool
 br_gcn_together(br_gcn_ctx *c)
 {
-    return returns(c->in) && bus_free(c->isa, c->in) &&
-           banks_free(c->isa, c->in) && (!c->p || promises_kept(c));
+    if (!returns(c->in))
+        c->apart = c->isa->cpu->gen == 11
+                       ? "glc and a result go together"
+                       : "th:TH_ATOMIC_RETURN and a result go together";
+    else if (!bus_free(c->isa, c->in))
+        c->apart = "more scalar values than an instruction of vectors reads";
+    else if (!banks_free(c->isa, c->in))
+        c->apart = "both halves read one bank of registers";
+    else if (c->p && !promises_kept(c))
+        c->apart = "operands and modifiers that do not go together";
+    else
+        return true;
+    return false;
 }

@@ -620,6 +620,9 @@ br_gcn_parse(const br_gcn_isa *isa, const char *text, size_t n,
     if (!known)
         return br_fail(st, BR_E_FORMAT, "%s: no instruction of %s", w.name,
                        isa->cpu->name);
+    if (far == c.end)
+        return br_fail(st, BR_E_FORMAT, "%s: %s", w.name,
+                       c.apart ? c.apart : "an operand is missing");
     return br_fail(st, BR_E_FORMAT, "%s: wrong operand at '%.*s'", w.name,
                    (int)BR_MIN(40, text + n - far), far);
 }

@@ -173,8 +173,8 @@ typedef struct br_gcn_ctx {
     const br_gcn_row *row; /* in->row, or in->row_y while its half is done */
     br_str *out;
     const char *p, *end;
-    const char
-        *apart;   /* why operands, each of them right, are no instruction */
+    /* why operands, each of them right, are no instruction */
+    const char *apart;
     bool lit_set; /* a literal was parsed; a second has to be the same */
     /* what a parsed operand asks of fields that come later */
     bool buffer;
