@@ -1,6 +1,7 @@
 /* jinja_eval.c - walks the tree of a template and writes its text.
  *
- * Scopes: a loop's body and a macro's body are scopes of their own; if is not.
+ * Scopes: the bodies of loops, macros, set and filter blocks are scopes of their
+ * own; if is not.
  * A macro sees the scope in which it was defined, as it is when called. What a
  * loop sets is gone after the iteration; namespace() objects are the way out.
  *
@@ -157,6 +158,15 @@ capture(jj_run *r, jj_scope *sc, const jj_node *body, jj_val *out)
         rc = done(r, &s, out);
     br_str_fini(&s);
     return rc;
+}
+
+/* The same of a block: what it sets is gone behind it. */
+static br_code
+capture_block(jj_run *r, jj_scope *sc, const jj_node *body, jj_val *out)
+{
+    jj_scope *inner = child_scope(r, sc);
+
+    return inner ? capture(r, inner, body, out) : jj_oom(r);
 }
 
 static br_code
@@ -736,12 +746,12 @@ exec_deep(jj_run *r, jj_scope *sc, const jj_node *n, br_str *out)
         BR_TRY(eval(r, sc, n->kid[1], &v));
         return assign(r, sc, n->kid[0], v);
     case JN_SET_BLOCK:
-        BR_TRY(capture(r, sc, n->kid[1], &v));
+        BR_TRY(capture_block(r, sc, n->kid[1], &v));
         if (n->kid[2])
             BR_TRY(chain(r, sc, n->kid[2], v, &v));
         return assign(r, sc, n->kid[0], v);
     case JN_FILTER_BLOCK:
-        BR_TRY(capture(r, sc, n->kid[1], &v));
+        BR_TRY(capture_block(r, sc, n->kid[1], &v));
         BR_TRY(chain(r, sc, n->kid[0], v, &v));
         return put(r, out, &v);
     case JN_MACRO:

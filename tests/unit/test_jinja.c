@@ -202,6 +202,22 @@ TEST(jinja_loops_and_scopes)
     same("{% set t | upper %}ab{% endset %}{{ t }}", "{}", "AB");
 }
 
+TEST(jinja_blocks_keep_what_they_set)
+{
+    same("{% set a = 0 %}{% set b %}{% set a = 1 %}x{{ a }}{% endset %}"
+         "{{ a }}{{ b }}",
+         "{}", "0x1");
+    same("{% set a = 0 %}{% filter upper %}{% set a = 1 %}x{{ a }}"
+         "{% endfilter %}{{ a }}",
+         "{}", "X10");
+    same("{% for i in [1, 2] %}{% set b %}{% set i = 5 %}{{ i }}{% endset %}"
+         "{{ b }}{{ i }} {% endfor %}",
+         "{}", "51 52 ");
+    same("{% set ns = namespace(n=0) %}{% set b %}{% set ns.n = 1 %}"
+         "{% endset %}{{ ns.n }}",
+         "{}", "1");
+}
+
 TEST(jinja_with)
 {
     same("{% set a = 5 %}{% with a = 1, b = a %}{{ a }}{{ b }}{% endwith %}"
