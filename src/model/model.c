@@ -147,6 +147,57 @@ find_tensors(br_model *m, br_status *st)
     return BR_OK;
 }
 
+static bool
+ends_with(br_text t, const char *end)
+{
+    size_t n = strlen(end);
+
+    return t.n >= n && memcmp(t.p + t.n - n, end, n) == 0;
+}
+
+/* Of a layer that runs: what stands behind "blk.N.". */
+static bool
+in_layer(const br_model *m, br_text *name)
+{
+    int64_t il = 0;
+    size_t i = 4;
+
+    if (name->n < 5 || memcmp(name->p, "blk.", 4) != 0)
+        return false;
+    for (; i < name->n && i < 9 && name->p[i] >= '0' && name->p[i] <= '9'; i++)
+        il = il * 10 + (name->p[i] - '0');
+    if (i == 4 || i == name->n || name->p[i] != '.' || il >= m->hp.n_layer)
+        return false;
+    *name = (br_text){name->p + i + 1, name->n - i - 1};
+    return true;
+}
+
+/* A tensor more may be anybody's; but a bias or a scale that nobody asks for
+ * means that every number behind its matrix would be wrong. */
+static br_code
+check_unasked(const br_model *m, br_status *st)
+{
+    for (size_t i = 0; i < br_gguf_n_tensors(m->gguf); i++) {
+        br_text name = br_gguf_tensor_at(m->gguf, i)->name, stem = name;
+        bool known = false;
+
+        if ((!ends_with(name, ".bias") && !ends_with(name, ".scale")) ||
+            (!in_layer(m, &stem) && !br_text_is(name, "output.bias") &&
+             !br_text_is(name, "output.scale") &&
+             !br_text_is(name, "output_norm.bias")))
+            continue;
+        for (size_t w = 0; w < BR_W_COUNT && !known; w++)
+            known = weights[w].layered == (stem.p != name.p) &&
+                    br_text_is(stem, weights[w].stem);
+        if (!known)
+            return br_fail(st, BR_E_UNSUPPORTED,
+                           "%.*s: models of %s are computed without it here",
+                           (int)BR_MIN(name.n, (size_t)100), name.p,
+                           m->arch->name);
+    }
+    return BR_OK;
+}
+
 static br_code
 set_up(br_model *m, br_status *st)
 {
@@ -155,6 +206,7 @@ set_up(br_model *m, br_status *st)
     BR_TRY(find_arch(m, st));
     BR_TRY(br_hparams_read(m, st));
     BR_TRY(find_tensors(m, st));
+    BR_TRY(check_unasked(m, st));
     embed = m->global[BR_W_EMBED];
     if (!embed)
         return br_fail(st, BR_E_FORMAT,

@@ -514,6 +514,36 @@ TEST(hf_of_a_llama_gives_that_llama)
     br_gguf_close(g);
 }
 
+/* Logits without it would be wrong, and nothing would say so. */
+TEST(a_bias_that_no_graph_asks_for_is_no_model)
+{
+    const char *dir = t_tmpdir();
+    job j = {.class = "LlamaForCausalLM"};
+    br_status st = {0};
+    br_gguf *g, *back;
+    br_model *m;
+
+    t_ok(br_gguf_open(&g, t_repo("tests/data/gguf/ok_model.gguf"), &st), &st);
+    there_and_back(g, j.class);
+    t_ok(br_model_open(&m, t_printf("%s/out.gguf", dir), &st), &st);
+    br_model_close(m);
+    j.g = g;
+    for (size_t i = 0; i < br_gguf_n_tensors(g); i++)
+        add_back(&j, br_gguf_tensor_at(g, i));
+    hfk_add_bf16(&j.m, "model.layers.0.mlp.up_proj.bias",
+                 br_gguf_tensor_find(g, "blk.0.ffn_up.weight")->dim[1], 0);
+    hfk_put_tensors(dir, &j.m);
+    back = hfk_convert_ok(dir);
+    ck_assert_ptr_nonnull(br_gguf_tensor_find(back, "blk.0.ffn_up.bias"));
+    br_gguf_close(back);
+    ck_assert_int_eq(br_model_open(&m, t_printf("%s/out.gguf", dir), &st),
+                     BR_E_UNSUPPORTED);
+    ck_assert_ptr_nonnull(strstr(
+        st.msg,
+        "blk.0.ffn_up.bias: models of llama are computed without it here"));
+    br_gguf_close(g);
+}
+
 /* The golden logits of a case out of the file that came back. */
 static void
 says_the_golden_logits(lk_case *c, const char *class)
