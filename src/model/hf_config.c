@@ -93,6 +93,15 @@ set_str(br_hf *h, const char *key, const char *v)
 
 /* ---- the table ---------------------------------------------------------- */
 
+static const br_arch *
+target(const br_hf *h)
+{
+    int id = br_arch_find(br_text_z(h->arch->arch));
+
+    br_check(id >= 0 && "hf_arch.def names rows of arch.def");
+    return br_arch_of((br_arch_id)id);
+}
+
 typedef struct row {
     const char *name, *other, *key;
     bool number, need;
@@ -110,6 +119,14 @@ static const row rows[] = {
 #undef F
 };
 
+/* null is no cap; where nothing is said, readers take the caps of these. */
+static bool
+capless(const br_hf *h, const row *r)
+{
+    return target(h)->flags & BR_AF_CAPS && strstr(r->key, "softcapping") &&
+           br_json_get(h->config, r->name);
+}
+
 static br_code
 set_row(br_hf *h, const row *r)
 {
@@ -120,7 +137,7 @@ set_row(br_hf *h, const row *r)
     if (!member(h->config, name) && r->other && member(h->config, r->other))
         name = r->other;
     if (!member(h->config, name) && !r->need)
-        return BR_OK;
+        return capless(h, r) ? set_f32(h, r->key, 0) : BR_OK;
     if (r->number) {
         BR_TRY(get_f64(h, h->config, name, &f));
         return set_f32(h, r->key, f);
@@ -130,15 +147,6 @@ set_row(br_hf *h, const row *r)
 }
 
 /* ---- what is refused ---------------------------------------------------- */
-
-static const br_arch *
-target(const br_hf *h)
-{
-    int id = br_arch_find(br_text_z(h->arch->arch));
-
-    br_check(id >= 0 && "hf_arch.def names rows of arch.def");
-    return br_arch_of((br_arch_id)id);
-}
 
 static br_code
 refuse(br_hf *h, const char *what)

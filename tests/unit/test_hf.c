@@ -671,6 +671,19 @@ TEST(hf_rotations_by_kind_of_layer)
     br_gguf_close(g);
 }
 
+/* Where a file says nothing, its reader caps as the first of the family did. */
+TEST(hf_caps_that_are_null_are_none)
+{
+    br_gguf *g = hfk_convert_ok(
+        make_folder(CONFIG("Gemma2ForCausalLM") GELU
+                    ",\"sliding_window\":4,\"attn_logit_softcapping\":null}",
+                    false, false));
+
+    ck_assert_double_eq(hfk_number(g, "gemma2.attn_logit_softcapping"), 0);
+    ck_assert_ptr_null(br_gguf_find(g, "gemma2.final_logit_softcapping"));
+    br_gguf_close(g);
+}
+
 static const char *
 tensor_error(void (*more)(st_make *m))
 {
