@@ -549,6 +549,8 @@ set_rope(br_hf *h)
         BR_TRY(get_f64(h, rope, "rope_theta", &base));
     if (member(h->config, "partial_rotary_factor"))
         BR_TRY(get_f64(h, h->config, "partial_rotary_factor", &part));
+    else if (member(rope, "partial_rotary_factor"))
+        BR_TRY(get_f64(h, rope, "partial_rotary_factor", &part));
     if (!(base > 1) || !(part > 0) || part > 1)
         return refuse(h, "'rope_theta' or 'partial_rotary_factor' is out of "
                          "range");

@@ -364,16 +364,13 @@ yarn_attn_factor(const char *more)
 /* Whoever reads a GGUF file stretches q and k by 1 + 0.1 ln 4 as well. */
 TEST(hf_yarn_that_says_the_whole_stretch)
 {
-    double usual = 1 + 0.1 * log(4);
-
     ck_assert_double_eq(yarn_attn_factor(""), -1);
     ck_assert_double_eq(yarn_attn_factor("\"attention_factor\":null,"), -1);
     ck_assert_double_eq_tol(yarn_attn_factor("\"attention_factor\":1.0,"),
-                            1 / usual, 1e-6);
+                            1 / (1 + 0.1 * log(4)), 1e-6);
     ck_assert_double_eq_tol(
         yarn_attn_factor("\"mscale\":1.0,\"mscale_all_dim\":0.5,"),
         1 / (1 + 0.05 * log(4)), 1e-6);
-    ck_assert_double_eq(yarn_attn_factor("\"mscale\":1.0,"), -1);
 }
 
 /* Between the two lengths the factor glides; by the formula of its makers. */
@@ -681,6 +678,18 @@ TEST(hf_caps_that_are_null_are_none)
 
     ck_assert_double_eq(hfk_number(g, "gemma2.attn_logit_softcapping"), 0);
     ck_assert_ptr_null(br_gguf_find(g, "gemma2.final_logit_softcapping"));
+    br_gguf_close(g);
+}
+
+TEST(hf_part_of_a_head_that_turns)
+{
+    br_gguf *g = hfk_convert_ok(make_folder(
+        CONFIG("Phi3ForCausalLM") ",\"rope_parameters\":{\"rope_type\":"
+                                  "\"default\",\"partial_rotary_factor\":"
+                                  "0.5}}",
+        false, false));
+
+    ck_assert_double_eq(hfk_number(g, "phi3.rope.dimension_count"), 2);
     br_gguf_close(g);
 }
 
