@@ -5,6 +5,7 @@
  * never stop, so that is an error.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/hf_int.h"
+#include "model/tok_int.h"
 #include "model/tok_write.h"
 
 #include <stdio.h>
@@ -14,17 +15,50 @@
 
 /* ---- roles -------------------------------------------------------------- */
 
-/* An id below the number of tokens, or the first of a list of them; -1 none. */
+/* A number, or the i-th of a list of them; an id of a token, -1: none. */
 static int64_t
-id_of(const br_hf *h, const br_json *from, const char *name)
+id_at(const br_hf *h, const br_json *from, const char *name, uint64_t i)
 {
     const br_json *v = from ? br_json_get(from, name) : NULL;
 
     if (v && v->kind == BR_J_ARR)
-        v = br_json_at(v, 0);
+        v = br_json_at(v, i);
+    else if (i > 0)
+        v = NULL;
     if (!v || v->kind != BR_J_INT || v->i < 0 || (uint64_t)v->i >= h->n_rows)
         return -1;
     return v->i;
+}
+
+static int64_t
+id_of(const br_hf *h, const br_json *from, const char *name)
+{
+    return id_at(h, from, name, 0);
+}
+
+/* What ends an answer beside EOS, where no name of a token says it (<|user|> of
+ * GLM-4). A file has two places; what names put there, names say again. */
+static br_code
+keep_ends(br_hf *h, br_tok *t)
+{
+    static const br_tok_role places[] = {BR_TOK_EOT, BR_TOK_EOM};
+    const char *name = "eos_token_id";
+    const br_json *from;
+    size_t n = 0;
+
+    BR_TRY(br_hf_json(h, "generation_config.json", false, &from));
+    if (id_of(h, from, name) < 0)
+        from = h->config;
+    for (uint64_t i = 0; i < 64 && n < BR_COUNT(places); i++) {
+        int64_t id = id_at(h, from, name, i);
+
+        if (id >= (int64_t)br_tok_count(t) || id < 0 ||
+            br_tok_is_eog(t, (int32_t)id) ||
+            (i == 0 && br_tok_role_id(t, BR_TOK_EOS) == BR_TOK_NONE))
+            continue;
+        t->role[places[n++]] = (int32_t)id;
+    }
+    return BR_OK;
 }
 
 static br_code
@@ -136,7 +170,9 @@ br_hf_vocab(br_hf *h)
     br_code code;
 
     BR_TRY(br_tok_open(&t, h->folder, NULL, h->st));
-    code = br_tok_write(t, h->n_rows, h->w, h->st);
+    code = keep_ends(h, t);
+    if (code == BR_OK)
+        code = br_tok_write(t, h->n_rows, h->w, h->st);
     h->stats->padded = (uint32_t)(h->n_rows - (uint64_t)br_tok_count(t));
     if (code == BR_OK)
         code = set_roles(h, t);

@@ -514,6 +514,31 @@ TEST(hf_of_a_llama_gives_that_llama)
     br_gguf_close(g);
 }
 
+/* A model that ends its turns by a token of any name goes on for ever without. */
+TEST(hf_all_that_end_an_answer_are_kept)
+{
+    const char *dir = t_tmpdir();
+    br_status st = {0};
+    br_gguf *g, *back;
+    br_tok *t;
+    size_t n;
+
+    t_ok(br_gguf_open(&g, t_repo("tests/data/gguf/ok_model.gguf"), &st), &st);
+    hfk_put(dir, "generation_config.json",
+            "{\"eos_token_id\":[257,9,260,7,7,-1,99999]}");
+    there_and_back(g, "LlamaForCausalLM");
+    br_gguf_close(g);
+    t_ok(br_gguf_open(&back, t_printf("%s/out.gguf", dir), &st), &st);
+    t_ok(br_tok_from_gguf(&t, back, NULL, &st), &st);
+    ck_assert_int_eq(br_tok_role_id(t, BR_TOK_EOS), 260);
+    (void)br_tok_eog(t, &n);
+    ck_assert_uint_eq(n, 3);
+    ck_assert(br_tok_is_eog(t, 257) && br_tok_is_eog(t, 9) &&
+              br_tok_is_eog(t, 260));
+    br_tok_free(t);
+    br_gguf_close(back);
+}
+
 /* Logits without it would be wrong, and nothing would say so. */
 TEST(a_bias_that_no_graph_asks_for_is_no_model)
 {
