@@ -37,7 +37,8 @@ typedef struct br_choice {
     BR_VEC(br_logprob) lp; /* rows of gen->lp_row, not yet written (or kept) */
     size_t lp_sent;        /* of those that are kept */
     size_t lp_text;        /* with tools: those of lp that no call is made of */
-    size_t text_offset;    /* completions: bytes before the first of lp */
+    size_t text_offset;    /* completions: characters before the first of lp */
+    uint8_t text_inside;   /* bytes that the last of these still lacks */
     BR_VEC(int32_t) made;  /* its tokens, where it may go on after a restart */
     br_usage usage;        /* once ended; with timings as it is so far */
     int64_t first_ns;      /* with timings: when the first token came */

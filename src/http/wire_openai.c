@@ -94,6 +94,31 @@ put_alternatives(const br_gen *g, const br_logprob *row, br_str *out)
     PUT(out, "}");
 }
 
+/* Where a token begins, in characters, as clients count; one that begins inside of
+ * one, where that begins. Bytes that are no UTF-8 are a character each, as U+FFFD
+ * stands for each of them. */
+static size_t
+next_offset(br_choice *c, br_text token)
+{
+    bool inside = token.n && c->text_inside && (token.p[0] & 0xc0) == 0x80;
+    size_t at = c->text_offset - inside;
+
+    for (size_t i = 0; i < token.n; i++) {
+        uint8_t b = (uint8_t)token.p[i];
+
+        if ((b & 0xc0) == 0x80 && c->text_inside) {
+            c->text_inside--;
+            continue;
+        }
+        c->text_offset++;
+        c->text_inside = b < 0xc2 || b > 0xf4 ? 0
+                         : b < 0xe0           ? 1
+                         : b < 0xf0           ? 2
+                                              : 3;
+    }
+    return at;
+}
+
 static void
 put_text_logprobs(const br_gen *g, br_choice *c, br_str *out)
 {
@@ -115,9 +140,10 @@ put_text_logprobs(const br_gen *g, br_choice *c, br_str *out)
             case 1: put_logprob(out, row->logprob); break;
             case 2: put_alternatives(g, row, out); break;
             default:
-                br_put_u64(out, c->text_offset);
-                if (!br_tok_is_special(tok, row->id)) /* not in the text */
-                    c->text_offset += br_tok_bytes(tok, row->id).n;
+                br_put_u64(out,
+                           br_tok_is_special(tok, row->id)
+                               ? c->text_offset /* not in the text */
+                               : next_offset(c, br_tok_bytes(tok, row->id)));
                 break;
             }
         }
