@@ -19,6 +19,23 @@ enum {
 
 /* ---- small pieces -------------------------------------------------------- */
 
+/* Choices of one prompt follow each other. What one of them read the others find
+ * known: that is no news of what was known before. */
+static uint32_t
+cached_of(const br_gen *g)
+{
+    uint32_t n = (uint32_t)g->ask.n, sum = 0;
+
+    for (uint32_t i = 0; i < g->n_choices; i += n) {
+        uint32_t least = g->choices[i].usage.n_cached;
+
+        for (uint32_t k = 1; k < n; k++)
+            least = BR_MIN(least, g->choices[i + k].usage.n_cached);
+        sum += least;
+    }
+    return BR_MIN(sum, g->n_prompt);
+}
+
 br_usage
 br_gen_usage(const br_gen *g)
 {
@@ -28,14 +45,13 @@ br_gen_usage(const br_gen *g)
         const br_usage *c = &g->choices[i].usage;
 
         u.n_out += c->n_out;
-        u.n_cached += c->n_cached;
         u.queue_ns = BR_MAX(u.queue_ns, c->queue_ns);
         u.prefill_ns += c->prefill_ns;
         u.decode_ns = BR_MAX(u.decode_ns, c->decode_ns);
         u.kv_page_seconds += c->kv_page_seconds;
     }
     u.n_prompt = g->n_prompt;
-    u.n_cached = BR_MIN(u.n_cached, u.n_prompt);
+    u.n_cached = cached_of(g);
     return u;
 }
 

@@ -77,3 +77,37 @@ TEST(http_says_how_far_a_prompt_was_read)
     ck_assert(!strstr(a.body, "prompt_progress")); /* there is no stream */
     sk_close(&k);
 }
+
+static int64_t
+cached_of(const sk *k, const char *prompts, int n)
+{
+    sk_answer a = sk_ask(
+        k, "POST /v1/completions", "",
+        t_printf("{\"prompt\":[%s],\"n\":%d,\"max_tokens\":2}", prompts, n));
+
+    ck_assert_msg(a.status == 200, "%s", a.body);
+    return member(a.body, "cached_tokens");
+}
+
+/* Whoever reads it first; of the others all of it is known. */
+TEST(http_a_prompt_that_choices_share_is_cached_where_it_was_known_before)
+{
+    const char *words =
+        "The quick brown fox jumps over the lazy dog again, and "
+        "once more, and then it rests";
+    const char *one = t_printf("\"%s.\"", words);
+    const char *two = t_printf("\"Once %s.\",\"Twice %s.\"", words, words);
+    int64_t known;
+    sk k;
+
+    sk_open(&k, &(sk_config){.fake = {.chunk = 16, .n_slots = 4}});
+    ck_assert_int_eq(cached_of(&k, one, 3), 0);
+    known = cached_of(&k, one, 1);
+    ck_assert_int_gt(known, 0);
+    ck_assert_int_eq(cached_of(&k, one, 3), known);
+    ck_assert_int_eq(cached_of(&k, two, 2), 0);
+    known = cached_of(&k, two, 1);
+    ck_assert_int_gt(known, 0);
+    ck_assert_int_eq(cached_of(&k, two, 2), known);
+    sk_close(&k);
+}
