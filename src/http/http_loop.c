@@ -11,9 +11,11 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "http/http2.h"
 
+#include "base/log.h"
 #include "base/thread.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -21,6 +23,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -261,6 +264,36 @@ br_http_listen_unix(br_http_loop *l, const char *path, br_status *st)
     return add_listener(l, fd, path, st);
 }
 
+/* The highest number that a connection's file may have: the last ones are for what
+ * else opens files, models and databases, and else nobody could accept who comes
+ * then: he would wait, and we go round without a rest. */
+static int
+most_fd(void)
+{
+    enum { OTHERS = 32 };
+    struct rlimit r;
+
+    if (getrlimit(RLIMIT_NOFILE, &r) < 0 || r.rlim_cur > INT_MAX)
+        return INT_MAX;
+    return (int)r.rlim_cur - BR_MIN((int)r.rlim_cur / 4, OTHERS) - 1;
+}
+
+static void
+refuse(const br_http_loop *l, int fd)
+{
+    static br_log_limit limit = {.every_ns = INT64_C(60000000000), .burst = 1};
+    static const char busy[] =
+        "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n"
+        "Content-Length: 0\r\nConnection: close\r\n\r\n";
+
+    br_log_limited(&limit, BR_EV_http_full, "%u connections: %s", l->n_conns,
+                   l->n_conns >= l->limits.conns
+                       ? "--max-conns allows no more"
+                       : "the limit on open files allows no more (ulimit -Hn)");
+    (void)!send(fd, busy, sizeof busy - 1, MSG_NOSIGNAL);
+    close(fd);
+}
+
 static void
 accept_some(br_http_loop *l, int fd)
 {
@@ -274,13 +307,8 @@ accept_some(br_http_loop *l, int fd)
 
         if (got < 0)
             return;
-        if (l->n_conns >= l->limits.conns) {
-            static const char busy[] =
-                "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n"
-                "Content-Length: 0\r\nConnection: close\r\n\r\n";
-
-            (void)!send(got, busy, sizeof busy - 1, MSG_NOSIGNAL);
-            close(got);
+        if (l->n_conns >= l->limits.conns || got > l->most_fd) {
+            refuse(l, got);
             continue;
         }
         setsockopt(got, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
@@ -379,6 +407,7 @@ br_http_loop_run(br_http_loop *l)
     int64_t next = br_now_ns() + second;
     bool goes_on = true;
 
+    l->most_fd = most_fd();
     while (goes_on) {
         struct epoll_event e[256];
         int64_t wait = next - br_now_ns();

@@ -23,7 +23,7 @@ enum { BR_CONN_LAST_CALL_NS = 300000000 };
 struct br_http_loop {
     br_http_limits limits;
     br_http_app app;
-    int ep, wake;
+    int ep, wake, most_fd;
     int listen[BR_HTTP_MAX_LISTEN];
     int n_listen;
     br_str unix_path;

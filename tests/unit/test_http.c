@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
@@ -161,7 +162,7 @@ TEST(http_lets_clients_go_that_take_too_long)
 static void
 count_warning(void *ctx, const br_log_record *r)
 {
-    if (r->event == BR_EV_http_tls)
+    if (r->event == BR_EV_http_tls || r->event == BR_EV_http_full)
         atomic_fetch_add((atomic_int *)ctx, 1);
 }
 
@@ -228,6 +229,37 @@ TEST(http_refuses_more_connections_than_allowed)
     for (int i = 0; i < 4; i++)
         close(fd[i]);
     sk_close(&k);
+}
+
+/* Where fewer files may be open than connections: who cannot be accepted would wait,
+ * and be ready to be accepted all the time. */
+TEST(http_refuses_connections_that_files_are_lacking_for)
+{
+    atomic_int full = 0;
+    br_log_sink sink = {count_warning, &full, BR_LOG_WARN};
+    struct rlimit was, few;
+    sk_answer a = {0};
+    int fd[40], n = 0;
+    sk k;
+
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &was), 0);
+    few = was;
+    few.rlim_cur = 64;
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    sk_open(&k, &(sk_config){.http = quick()});
+    br_log_install(&sink);
+    do {
+        fd[n] = sk_connect(&k);
+        say(fd[n], "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        a = sk_read(fd[n++], true);
+    } while (n < 40 && a.status == 200);
+    br_log_install(NULL);
+    ck_assert_int_eq(a.status, 503);
+    ck_assert_int_eq(atomic_load(&full), 1);
+    while (n)
+        close(fd[--n]);
+    sk_close(&k);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &was), 0);
 }
 
 /* Who has a copy of a socket keeps it in epoll: a child between fork and exec,
