@@ -184,6 +184,8 @@ put_roles(out *o)
     br_gguf_w_bool(o->w, PREFIX "add_eos_token",
                    o->t->add_eos || o->t->add_sep);
     br_gguf_w_bool(o->w, PREFIX "add_space_prefix", o->t->space_prefix);
+    if (o->t->space_prefix && o->t->prefix_once) /* ours: nobody has a key */
+        br_gguf_w_bool(o->w, PREFIX "brass_space_prefix_once", true);
 }
 
 static br_code
