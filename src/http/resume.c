@@ -189,6 +189,19 @@ br_resume_model(br_http *h, br_served *m)
     h->model = was;
 }
 
+void
+br_resume_want(br_http *h)
+{
+    char comes[BR_HTTP_MODEL];
+
+    if (h->draining || !h->config.wanted)
+        return;
+    for (const br_resumed *r = h->resumed; r; r = r->next)
+        if (!r->begun && !br_served_find(h, r->model))
+            (void)h->config.wanted(h->config.ctx, r->model, comes,
+                                   sizeof comes);
+}
+
 bool
 br_resume_tokens(const br_resumed *r, uint32_t choice, br_tok_ids *ids,
                  size_t *n)

@@ -52,7 +52,7 @@ void
 br_http_adopt(br_http *h)
 {
     br_status st = {0};
-    br_served **end = &h->served, *m;
+    br_served **end = &h->served, *m, *came;
 
     br_mutex_lock(&h->lock);
     m = h->offered;
@@ -61,6 +61,7 @@ br_http_adopt(br_http *h)
         end = &(*end)->next;
     *end = m;
     br_mutex_unlock(&h->lock);
+    came = m;
     for (; m; m = m->next) {
         atomic_store_explicit(&m->used, ++h->n_asked, memory_order_relaxed);
         m->asked_ns = br_now_ns();
@@ -74,6 +75,8 @@ br_http_adopt(br_http *h)
         br_log(BR_EV_http_ready, "%s on %s", m->m.name, m->m.tier);
         br_resume_model(h, m);
     }
+    if (came)
+        br_resume_want(h);
 }
 
 /* Those that leave and have answered all they were asked, and those who waited

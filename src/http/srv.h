@@ -208,6 +208,8 @@ void br_resume_load(br_http *h);
 void br_resume_save(br_http *h); /* nothing is under way any more */
 void br_resume_free(br_http *h);
 void br_resume_model(br_http *h, br_served *m); /* it is there */
+/* Those that none is there for (--memory) are asked for. */
+void br_resume_want(br_http *h);
 
 /* ---- responses that are kept (stored.c) ---------------------------------- */
 

@@ -3,6 +3,8 @@
 #include "serve_kit.h"
 
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -317,5 +319,41 @@ TEST(http_reads_what_was_kept_with_doubt)
     /* somebody else's */
     a = sk_ask(&k, "GET /v1/requests/tenant", "", NULL);
     ck_assert_int_eq(a.status, 404);
+    sk_close(&k);
+}
+
+static bool
+note_wanted(void *ctx, const char *name, char *comes, size_t n)
+{
+    (void)snprintf(comes, n, "%s", name);
+    if (strcmp(name, "another") == 0)
+        atomic_fetch_add((atomic_int *)ctx, 1);
+    return true;
+}
+
+/* --memory may have no room for all models at the start, and nobody asks for one
+ * but who waits for that answer. */
+TEST(http_asks_for_the_models_of_answers_that_a_restart_broke_off)
+{
+    static atomic_int asked;
+    br_http_config c = br_http_config_default();
+    const char *line =
+        "{\"id\":\"a\",\"path\":\"/v1/completions\",\"model\":\"another\","
+        "\"tenant\":0,\"created\":1,\"seed_high\":1,\"seed_low\":2,"
+        "\"choices\":[[]],\"body\":\"{}\"}\n";
+    int64_t by = br_now_ns() + 30000 * MS;
+    sk k;
+
+    c.port = 0;
+    c.resume = t_printf("%s/" FILE, t_tmpdir());
+    c.wanted = note_wanted;
+    c.ctx = &asked;
+    t_write(c.resume, line, strlen(line));
+    sk_open(&k, &(sk_config){.http = c});
+    while (!atomic_load(&asked)) {
+        ck_assert_msg(br_now_ns() < by, "nobody asks for it");
+        br_sleep_ns(MS);
+    }
+    ck_assert_int_eq(sk_ask(&k, "GET /v1/requests/a", "", NULL).status, 202);
     sk_close(&k);
 }
