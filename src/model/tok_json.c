@@ -396,6 +396,27 @@ set_role(br_tj *x, br_tok_role role, const char *name, const char *where)
     return BR_OK;
 }
 
+/* Where there is no post-processor, or the class makes one of its own whatever
+ * the folder's is (DeepSeek's distilled Qwens and Llamas: theirs adds none). */
+static void
+set_added_around(br_tj *x)
+{
+    static const char *const own[] = {"Llama", "CodeLlama", "Gemma", "Cohere"};
+    const char *name = br_tj_str(x->config, "tokenizer_class");
+    bool rules = !x->post_processor;
+    br_tok *t = x->t;
+
+    for (size_t i = 0; name && i < BR_COUNT(own); i++)
+        rules |= strncmp(name, own[i], strlen(own[i])) == 0;
+    if (!x->config || !rules)
+        return;
+    t->add_bos = br_tj_bool(x->config, "add_bos_token", t->add_bos);
+    if (br_json_get(x->config, "add_eos_token")) {
+        t->add_eos = br_tj_bool(x->config, "add_eos_token", false);
+        t->add_sep = false;
+    }
+}
+
 static br_code
 set_roles(br_tj *x)
 {
@@ -424,10 +445,7 @@ set_roles(br_tj *x)
     BR_TRY(br_tj_post_processor(x));
     x->t->clean_spaces =
         br_tj_bool(x->config, "clean_up_tokenization_spaces", false);
-    if (!x->post_processor && x->config) {
-        x->t->add_bos = br_tj_bool(x->config, "add_bos_token", false);
-        x->t->add_eos = br_tj_bool(x->config, "add_eos_token", false);
-    }
+    set_added_around(x);
     return BR_OK;
 }
 

@@ -97,6 +97,34 @@ TEST(tok_json_template_says_what_stands_around)
     br_tok_free(t);
 }
 
+/* Some classes make their own post-processor, whatever the folder's is. */
+TEST(tok_json_class_says_what_stands_around)
+{
+    static const struct {
+        const char *config, *ids;
+    } rows[] = {
+        {"\"LlamaTokenizerFast\",\"add_bos_token\":true", "258 256"},
+        {"\"LlamaTokenizer\",\"add_bos_token\":true,\"add_eos_token\":true",
+         "258 256 259"},
+        {"\"LlamaTokenizerFast\"", "256"},
+        {"\"Qwen2Tokenizer\",\"add_bos_token\":true", "256"},
+    };
+
+    for (size_t i = 0; i < BR_COUNT(rows); i++) {
+        br_tok *t = open_json(
+            bpe(BYTES_PRE ",\"added_tokens\":[{\"id\":258,\"content\":\"<s>\","
+                          "\"special\":true},{\"id\":259,\"content\":\"</s>\","
+                          "\"special\":true}],\"post_processor\":{\"type\":"
+                          "\"ByteLevel\"}"),
+            t_printf("{\"bos_token\":\"<s>\",\"eos_token\":\"</s>\","
+                     "\"tokenizer_class\":%s}",
+                     rows[i].config));
+
+        ck_assert_str_eq(tk_ids(t, "ab", BR_TOK_ADD_SPECIAL), rows[i].ids);
+        br_tok_free(t);
+    }
+}
+
 #define SPLIT(re, how)                                                    \
     "\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{"       \
     "\"type\":\"Split\",\"pattern\":{\"Regex\":\"" re "\"},\"behavior\":" \
