@@ -17,10 +17,11 @@ typedef uint32_t lane_buf[2 * 64];
 static void
 signs(const sim_opnd *p, unsigned type, uint32_t *b, unsigned w)
 {
-    uint32_t top = type == T_F16 ? 0x8000 : 0x80000000;
+    uint32_t top = type == T_F16 || type == T_U16 ? 0x8000 : 0x80000000;
     uint32_t *at = type == T_F64 ? b + w : b;
 
-    if (type != T_F16 && type != T_F32 && type != T_F64 && type != T_U32)
+    if (type != T_F16 && type != T_F32 && type != T_F64 && type != T_U32 &&
+        type != T_U16)
         return;
     for (unsigned i = 0; i < SIM_LANES; i++) {
         uint32_t v = at[i];
@@ -162,10 +163,13 @@ limit(float v, unsigned omod, bool clamp)
     return clamp ? sim_min(sim_max(v, 0), 1) : v;
 }
 
+/* Of floats alone: integers that are clamped are so where they are computed. A
+ * result of bits may be one (an FMA of halves), and a pair of halves two. */
 static void
 finish(const sim_op *o, uint32_t *d)
 {
-    unsigned t = o->sem->dst;
+    unsigned t = o->float_dst ? o->float_dst : o->sem->dst;
+    bool packed = o->sem->flags & SEM_PACKED;
 
     if (!(o->omod || o->clamp))
         return;
@@ -173,7 +177,13 @@ finish(const sim_op *o, uint32_t *d)
         if (t == T_F32) {
             d[i] = br_f32_bits(limit(br_f32_of(d[i]), o->omod, o->clamp));
         } else if (t == T_F16) {
+            uint32_t high = packed ? d[i] & 0xffff0000 : 0;
+
             d[i] = br_f32_to_f16(limit(sim_f16(d[i]), o->omod, o->clamp));
+            if (packed)
+                d[i] |= (uint32_t)br_f32_to_f16(
+                            limit(sim_f16(high >> 16), 0, o->clamp))
+                        << 16;
         } else if (t == T_F64) {
             double v = br_f64_of((uint64_t)d[i + SIM_LANES] << 32 | d[i]);
             uint64_t u;
