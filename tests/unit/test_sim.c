@@ -217,6 +217,31 @@ word(const sim_kit *k, unsigned at)
     return v;
 }
 
+/* Of scalars, with all lanes off, too; no register of lanes is written. */
+TEST(sim_transcendental_scalars_are_scalars)
+{
+    sim_kit k = {.cpu = "gfx1201",
+                 .code = "s_mov_b32 s4, 4.0\ns_mov_b32 s5, 0x12344400\n"
+                         "v_mov_b32 v6, 7\nv_mov_b32 v8, 8\n"
+                         "s_mov_b32 s12, exec_lo\ns_mov_b32 exec_lo, 0\n"
+                         "v_s_rcp_f32 s6, s4\nv_s_sqrt_f32 s7, s4 mul:2\n"
+                         "v_s_rcp_f16 s8, -s5\nv_s_exp_f32 s9, s4 clamp\n"
+                         "s_mov_b32 exec_lo, s12\nv_mov_b32 v0, 0\n"
+                         "v_mov_b32 v2, s6\nv_mov_b32 v3, s7\n"
+                         "v_mov_b32 v4, s8\nv_mov_b32 v5, s9\n"
+                         "global_store_b128 v0, v[2:5], s[0:1]\n"
+                         "v_mov_b32 v7, v8\n"
+                         "global_store_b64 v0, v[6:7], s[0:1] offset:16"};
+
+    ran(&k);
+    ck_assert_uint_eq(word(&k, 0), 0x3e800000);
+    ck_assert_uint_eq(word(&k, 4), 0x40800000);
+    ck_assert_uint_eq(word(&k, 8), 0xb400);
+    ck_assert_uint_eq(word(&k, 12), 0x3f800000);
+    ck_assert_uint_eq(word(&k, 16), 7);
+    ck_assert_uint_eq(word(&k, 20), 8);
+}
+
 TEST(sim_atomics_of_memory_and_lds)
 {
     static const struct {

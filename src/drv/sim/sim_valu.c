@@ -330,6 +330,8 @@ sim_is_plain(sim_op *o)
 {
     unsigned odd = SEM_PACKED | SEM_PAIRS | SEM_MIX;
 
+    if (o->sem->dst != T_CMP && o->dst.file == SIM_S)
+        return false;
     if (!o->sem->lane || o->sem->flags & odd || o->dpp || o->omod || o->clamp ||
         o->dst_sel || is16(o->sem->dst) || o->flushes)
         return false;
@@ -340,6 +342,23 @@ sim_is_plain(sim_op *o)
     return find_args(o);
 }
 
+/* v_s_rcp_f32 and its like: of scalars, whatever EXEC is; a half has zeros above. */
+static bool
+of_scalars(sim_wave *w, const sim_op *o)
+{
+    half_job j;
+    sim_lanes x;
+
+    j.w = w;
+    j.o = o;
+    j.half = 0;
+    j.mask = UINT32_MAX;
+    if (!compute(&j, &x))
+        return false;
+    sim_set_scalar(w, &o->dst, is16(o->sem->dst) ? x.d[0] & 0xffff : x.d[0]);
+    return true;
+}
+
 bool
 sim_valu(sim_wave *w, const sim_op *o)
 {
@@ -348,6 +367,8 @@ sim_valu(sim_wave *w, const sim_op *o)
     uint32_t out[2] = {0, 0};
     const sim_opnd *to = o->sem->dst == T_CMP ? &o->dst : &o->sdst;
 
+    if (to != &o->dst && o->dst.file == SIM_S)
+        return of_scalars(w, o);
     j.w = w;
     j.o = o;
 
