@@ -320,6 +320,34 @@ TEST(sim_small_loads_and_stores)
     ck_assert_uint_eq(word(&k, 40), 0x34);
 }
 
+/* The manual's examples, of inputs 1 to 0x20. */
+TEST(sim_swizzles_go_round_and_in_the_order_of_an_fft)
+{
+    static const struct {
+        unsigned offset;
+        uint8_t want[8];
+    } of[] = {{0xe000, {0x1, 0x11, 0x9, 0x19, 0x5, 0x15, 0xd, 0x1d}},
+              {0xe010, {0x1, 0x9, 0x5, 0xd, 0x3, 0xb, 0x7, 0xf}},
+              {0xe01f, {1, 2, 3, 4, 5, 6, 7, 8}},
+              {0xc020, {2, 3, 4, 5, 6, 7, 8, 9}},
+              {0xc420, {0x20, 1, 2, 3, 4, 5, 6, 7}},
+              {0x80b1, {2, 1, 4, 3, 6, 5, 8, 7}},
+              {0x041f, {2, 1, 4, 3, 6, 5, 8, 7}}};
+
+    for (size_t n = 0; n < BR_COUNT(of); n++) {
+        sim_kit k = {.cpu = "gfx1100"};
+
+        k.code = t_printf("v_lshlrev_b32 v1, 2, v0\nv_add_nc_u32 v2, 1, v0\n"
+                          "ds_swizzle_b32 v3, v2 offset:%u\n"
+                          "s_waitcnt lgkmcnt(0)\n"
+                          "global_store_b32 v1, v3, s[0:1]",
+                          of[n].offset);
+        ran(&k);
+        for (unsigned i = 0; i < 8; i++)
+            ck_assert_uint_eq(word(&k, 4 * i), of[n].want[i]);
+    }
+}
+
 /* Lanes 0-31 of both halves: 64 sums with carries, and a vote. */
 TEST(sim_wave64_has_two_halves)
 {

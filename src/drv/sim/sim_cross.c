@@ -140,6 +140,24 @@ move_from(sim_wave *w, const sim_op *o)
     return moved(w, o, o->dst.reg, o->src[0].reg + w->s[SIM_M0]);
 }
 
+/* The lane that lane i of a half takes from: groups of 4, or of 32; from 0xc000 on
+ * they go round, from 0xe000 on they are in the order of an FFT. */
+static unsigned
+swizzled(unsigned off, unsigned i)
+{
+    unsigned mask = off & 31, by = off >> 5 & 31, r = 0;
+
+    if (off < 0x8000)
+        return ((i & mask) | by) ^ (off >> 10 & 31);
+    if (off < 0xc000)
+        return (i & ~3u) | (off >> 2 * (i & 3) & 3);
+    if (off < 0xe000)
+        return (i & mask) | ((off & 0x400 ? i - by : i + by) & 31 & ~mask);
+    for (unsigned k = 0; k < 5; k++)
+        r |= (i >> k & 1) << (4 - k);
+    return r >> __builtin_popcount(mask) | (i & mask);
+}
+
 /* Lanes exchange values: nothing is stored. */
 bool
 sim_exchange(sim_wave *w, const sim_op *o)
@@ -160,9 +178,7 @@ sim_exchange(sim_wave *w, const sim_op *o)
         if (!(exec >> i & 1))
             continue;
         if (act == ACT_SWIZZLE) {
-            k = off & 0x8000
-                    ? (i & ~3u) | (off >> 2 * (i & 3) & 3)
-                    : half | ((((i & off) | off >> 5) ^ off >> 10) & 31);
+            k = half | swizzled(off & 0xffff, i & 31);
             d[i] = exec >> k & 1 ? addr[k] : 0;
             continue;
         }
