@@ -120,6 +120,16 @@ admin() {
     await broken && says x 404 && [ "$(put x '' DELETE)" = 202 ] || return 1
     await gone x && [ "$(put c '' DELETE)" = 202 ] && await here2 ab && says c 404 && [ "$(put c '' DELETE)" = 404 ] && stop
 }
+# Until SIGHUP: then the list holds, whatever names its files were given.
+until_hup() {
+    echo a-line-of-twenty-characters >"$dir/key"
+    printf '%s\n' "$dir/a.gguf" "$dir/b.gguf" >"$dir/list"
+    start --model-list "$dir/list" --admin-key-file "$dir/key" && await here2 ab || return 1
+    [ "$(put b "{\"model\":\"$dir/a.gguf\"}")" = 202 ] && [ "$(put a '' DELETE)" = 202 ] && await here2 b || return 1
+    kill -HUP "$server"
+    await here2 ab || await here2 ba || return 1
+    says a 200 && says b 200 && stop
+}
 # One that nobody asks leaves, though it is the only one, and comes when it is asked.
 idle() {
     start "$dir/a.gguf" --unload-idle 1 && await here '' && listed a || return 1
@@ -142,6 +152,7 @@ must "a line of --model-list changes" swap
 must "a mistake in --model-list changes nothing" mistakes
 must "a model goes and comes back while it answers" back
 must "models are loaded, swapped and unloaded by the admin" admin
+must "what the admin does holds until SIGHUP" until_hup
 must "--memory: one that is asked for comes, the oldest leaves" budget 30m
 must "--unload-idle: one that nobody asks leaves until it is asked" idle
 must "--memory: too small for one" too_small

@@ -120,7 +120,9 @@ adopt(server *s, served *listed)
 
         next = m->next;
         m->next = NULL;
-        while (*at && strcmp((*at)->path.at, m->path.at) != 0)
+        /* the admin may have given the file another name, until now */
+        while (*at && (strcmp((*at)->path.at, m->path.at) != 0 ||
+                       strcmp((*at)->name, m->name) != 0))
             at = &(*at)->next;
         if (*at) {
             (*at)->wanted = true;
