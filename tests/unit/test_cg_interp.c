@@ -442,6 +442,27 @@ TEST(kernel_blocks_are_clusters_of_one)
     }
 }
 
+TEST(kernel_integers_have_relu)
+{
+    static const uint32_t want[] = {0, 3, 0, 2, 3, 0x20003, 0, 7};
+    result *r =
+        runs(K("mov.u32 %%r1,-5; mov.u32 %%r2,3;\n"
+               "min.relu.s32 %%r3,%%r1,7; st.global.u32 [%%d0],%%r3;\n"
+               "min.s32.relu %%r3,%%r2,7; st.global.u32 [%%d0+4],%%r3;\n"
+               "max.relu.s32 %%r3,%%r1,-7; st.global.u32 [%%d0+8],%%r3;\n"
+               "max.relu.s32 %%r3,%%r1,2; st.global.u32 [%%d0+12],%%r3;\n"
+               "mov.u32 %%r1,0xfffb0003; mov.u32 %%r2,0x20007;\n"
+               "min.relu.s16x2 %%r3,%%r1,%%r2; st.global.u32 [%%d0+16],%%r3;\n"
+               "mov.u32 %%r2,0x20001;\n"
+               "max.relu.s16x2 %%r3,%%r1,%%r2; st.global.u32 [%%d0+20],%%r3;\n"
+               "mov.u32 %%r1,0xfffbfff0; max.relu.s16x2 %%r3,%%r1,%%r1;\n"
+               "st.global.u32 [%%d0+24],%%r3; mov.u32 %%r3,7;\n"
+               "st.global.u32 [%%d0+28],%%r3; ret;"),
+             1, 1, false);
+
+    ck_assert_mem_eq(r->out, want, sizeof want);
+}
+
 TEST(kernel_registers_of_128_bits_are_two_of_64)
 {
     result *r =

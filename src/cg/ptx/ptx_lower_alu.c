@@ -66,6 +66,7 @@ px_l_alu(px_lower *l, const px_ins *ins)
     br_kins i = start(l, l->opc->root->kop, l->opc->types[0]);
     uint32_t args[4], v;
     unsigned n = 0, type = i.type;
+    bool relu = br_kmod(i.mods, BR_KF_RELU) && br_ktinfo_of[type].kind != 'F';
 
     i.type2 = l->opc->types[1];
     if (br_kopinfo_of[i.op].types[0] == 0)
@@ -82,7 +83,11 @@ px_l_alu(px_lower *l, const px_ins *ins)
     i.n_arg = (uint16_t)n;
     if (ins->n_op != n + 1)
         return PX_NO(l, "the number of operands is wrong");
+    if (relu) /* of integers it is one more max */
+        i.mods &= ~br_kmod_put(BR_KF_RELU, 1);
     v = px_emit(l, &i, args);
+    if (relu)
+        v = px_do2(l, BR_K_MAX, type, v, px_k(l, BR_KC_B32, 0));
     return px_dst(l, px_op(l, ins, 0), type, v);
 }
 
