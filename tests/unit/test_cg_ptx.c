@@ -362,6 +362,8 @@ static const char all[] =
     "@%p1 brx.idx %r0, targets;\n"
     "$L2:\n"
     "@%p0 bar.sync 1, 64;\n"
+    "bar.cta.sync 0;\nbarrier.cta.sync.aligned 0, 64;\n"
+    "barrier.cta.red.popc.aligned.u32 %r10, 0, %p0;\n"
     "barrier.sync.aligned 0;\nbar.red.popc.u32 %r10, 0, %p0;\n"
     "shfl.sync.idx.b32 %r11|%p2, %r0, 0, 31, -1;\n"
     "vote.sync.ballot.b32 %r12, %p0, 0xffffffff;\n"

@@ -59,6 +59,7 @@ static const struct {
     {'M', " m8n8 m8n8k4 m8n8k16 m16n8k4 m16n8k8 m16n8k16 m16n8k32 row col "
           "trans x1 x2 x4 "},
     {'P', " pack "},
+    {'C', " cta "},
 };
 
 static bool
