@@ -197,6 +197,10 @@ br_code br_out_put(br_out *o, const void *p, size_t n,
                    br_status *st) BR_MUST_USE;
 br_code br_out_end(br_out *o, br_status *st) BR_MUST_USE;
 void br_out_drop(br_out *o);
+/* What was put so far, to be read before it has its name; br_file_unmap ends it.
+ * *p is NULL where it went to a pipe or a device. */
+br_code br_out_look(const br_out *o, uint8_t **p, size_t *n,
+                    br_status *st) BR_MUST_USE;
 /* Instead of put: room for n bytes on the disk, as memory that outlives o
  * (br_file_unmap). End does not sync then; br_file_settle does, later: a crash
  * of the machine before leaves the name with any bytes. */

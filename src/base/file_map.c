@@ -118,6 +118,25 @@ br_out_map(br_out *o, size_t n, uint8_t **p, br_status *st)
     return BR_OK;
 }
 
+br_code
+br_out_look(const br_out *o, uint8_t **p, size_t *n, br_status *st)
+{
+    struct stat info;
+    void *m = MAP_FAILED;
+
+    *p = NULL;
+    *n = 0;
+    if (o->in_place)
+        return BR_OK;
+    if (fstat(o->fd, &info) == 0 && info.st_size > 0)
+        m = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_SHARED, o->fd, 0);
+    if (m == MAP_FAILED)
+        return fail(o->path.at, errno, st);
+    *p = m;
+    *n = (size_t)info.st_size;
+    return BR_OK;
+}
+
 void
 br_file_unmap(uint8_t *p, size_t n)
 {

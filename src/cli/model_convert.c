@@ -57,23 +57,18 @@ print_json(br_cli *cli, const br_hf_stats *s)
 }
 
 /* A layer may be missing from the folder, or have another shape than the config
- * says: a file that cannot be opened as a model is no success. */
+ * says: a file that cannot be opened as a model is none, and replaces none. */
 static br_code
-check(const char *path, br_status *st)
+check(const void *file, size_t n, br_status *st)
 {
     br_model *m = NULL;
     br_ir *g = NULL;
-    br_code code = br_model_open(&m, path, st);
+    br_code code = br_model_open_mem(&m, file, n, st);
 
-    if (code == BR_OK) {
+    if (code == BR_OK)
         code = br_ir_of_model(&g, m, BR_IR_DECODE, 256, st);
-        if (code != BR_OK)
-            (void)br_prefix(st, "%s", path);
-    }
     br_ir_free(g);
     br_model_close(m);
-    if (code != BR_OK)
-        (void)remove(path);
     return code;
 }
 
@@ -83,7 +78,7 @@ br_cmd_model_convert(br_cli *cli)
     const char *path = br_opt_str(cli, BR_OPT_output);
     br_status st = {0};
     br_progress p;
-    br_hf_desc d = {br_progress_advance, &p};
+    br_hf_desc d = {br_progress_advance, &p, check};
     br_hf_stats stats;
     br_code code;
 
@@ -92,8 +87,6 @@ br_cmd_model_convert(br_cli *cli)
     br_progress_begin(&p, cli, "converting", 0);
     code = br_hf_convert(cli->args[0], path, &d, &stats, &st);
     br_progress_end(&p);
-    if (code == BR_OK)
-        code = check(path, &st);
     if (code != BR_OK)
         return br_cli_fail(cli, &st);
     if (br_opt_bool(cli, BR_OPT_json))

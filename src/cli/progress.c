@@ -107,7 +107,7 @@ br_progress_model(const br_cli *cli, br_model **out, const char *path,
                   br_status *st)
 {
     br_progress p;
-    br_hf_desc d = {br_progress_advance, &p};
+    br_hf_desc d = {br_progress_advance, &p, NULL};
     br_code code;
 
     br_progress_begin(&p, cli, "reading the folder", 0);

@@ -482,6 +482,26 @@ br_gguf_w_data(br_gguf_writer *w, const void *data, size_t n, br_status *st)
 }
 
 br_code
+br_gguf_w_check(br_gguf_writer *w,
+                br_code (*check)(const void *file, size_t n, br_status *st),
+                br_status *st)
+{
+    br_code code = BR_OK;
+    uint8_t *p;
+    size_t n;
+
+    br_check(w->open && w->at == w->tensors.n && "all data was given");
+    if (w->mem)
+        return BR_OK;
+    BR_TRY(br_out_look(&w->out, &p, &n, st));
+    if (!p)
+        return BR_OK;
+    code = check(p, n, st);
+    br_file_unmap(p, n);
+    return code == BR_OK ? code : br_prefix(st, "%s", w->out.path.at);
+}
+
+br_code
 br_gguf_w_end(br_gguf_writer *w, br_status *st)
 {
     br_check(w->open && w->at == w->tensors.n && "all data was given");

@@ -58,6 +58,12 @@ br_code br_gguf_w_begin_mem(br_gguf_writer *w, br_str *out,
 /* The next n bytes of tensor data, in any portions; padding is not counted. */
 br_code br_gguf_w_data(br_gguf_writer *w, const void *p, size_t n,
                        br_status *st) BR_MUST_USE;
+/* Shows check the file, when all data was given: where it says no, the file does
+ * not come, and what has its name stays. Not for pipes and devices. */
+br_code br_gguf_w_check(br_gguf_writer *w,
+                        br_code (*check)(const void *file, size_t n,
+                                         br_status *st),
+                        br_status *st) BR_MUST_USE;
 br_code br_gguf_w_end(br_gguf_writer *w, br_status *st) BR_MUST_USE;
 
 #endif

@@ -84,6 +84,8 @@ convert(br_hf *h, const char *path, br_str *out)
     BR_TRY(br_hf_declare(h));
     BR_TRY(out ? begin_mem(h, out) : br_gguf_w_begin(h->w, path, h->st));
     BR_TRY(br_hf_data(h));
+    if (h->desc && h->desc->check)
+        BR_TRY(br_gguf_w_check(h->w, h->desc->check, h->st));
     return br_gguf_w_end(h->w, h->st);
 }
 

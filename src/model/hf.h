@@ -21,6 +21,8 @@ typedef struct br_hf_desc {
     /* Called now and then with bytes read; may be NULL. */
     void (*progress)(void *ctx, uint64_t done, uint64_t total);
     void *ctx;
+    /* Whether the file is what is wanted, before it has its name; or NULL. */
+    br_code (*check)(const void *file, size_t n, br_status *st);
 } br_hf_desc;
 
 typedef struct br_hf_stats {

@@ -530,7 +530,7 @@ TEST(hf_templates_and_roles_from_elsewhere)
 static const char *
 error_of(const char *dir)
 {
-    br_hf_desc d = {NULL, NULL};
+    br_hf_desc d = {NULL, NULL, NULL};
     br_status st = {0};
     char *out = t_printf("%s/out.gguf", dir);
 
@@ -833,7 +833,7 @@ TEST(hf_tokenizers_that_are_refused)
 static br_code
 convert_once(void *arg, br_status *st)
 {
-    br_hf_desc d = {NULL, NULL};
+    br_hf_desc d = {NULL, NULL, NULL};
     br_hf_stats s;
 
     return br_hf_convert(arg, t_printf("%s/out.gguf", (const char *)arg), &d,
@@ -885,10 +885,11 @@ TEST(hf_command_end_to_end)
     strstr(config, "layers\":1")[8] = '2';
     dir = make_folder(config, true, false);
     out = t_printf("%s/x.gguf", dir);
+    t_write(out, "kept", 4);
     t_run(&r, "convert", dir, "-o", out);
     ck_assert_int_eq(r.exit, 3);
     ck_assert_msg(strstr(r.err, "blk.1."), "%s", r.err);
-    ck_assert_int_ne(access(out, F_OK), 0);
+    ck_assert_str_eq(t_read(out, NULL), "kept");
     t_run(&r, "run", dir, "-p", "x");
     ck_assert_int_eq(r.exit, 3);
     ck_assert_msg(strstr(r.err, "blk.1."), "%s", r.err);

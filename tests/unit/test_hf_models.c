@@ -629,7 +629,7 @@ static br_code
 convert_once(void *arg, br_status *st)
 {
     const char *dir = arg;
-    br_hf_desc d = {NULL, NULL};
+    br_hf_desc d = {NULL, NULL, NULL};
     br_hf_stats s;
 
     return br_hf_convert(dir, t_printf("%s/out.gguf", dir), &d, &s, st);
