@@ -280,8 +280,7 @@ get_options(server *s, br_status *st)
     if (s->config.unix_path && !br_opt_given(s->cli, BR_OPT_host) &&
         !br_opt_given(s->cli, BR_OPT_port))
         s->config.host = NULL;
-    if (br_opt_given(s->cli, BR_OPT_db))
-        s->config.db = br_opt_str(s->cli, BR_OPT_db);
+    s->config.db = br_opt_str(s->cli, BR_OPT_serve_db);
     s->config.talks =
         (br_talks_config){.path = br_opt_str(s->cli, BR_OPT_responses),
                           .days = br_opt_int(s->cli, BR_OPT_responses_days),
