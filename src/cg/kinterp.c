@@ -650,11 +650,18 @@ ki_check_launch(const br_klaunch *l, br_status *st)
         return br_fail(st, BR_E_USAGE, "%.*s is not a kernel with a body",
                        (int)f->name.n, f->name.p);
     for (int k = 0; k < 3; k++)
-        if (!l->grid[k] || !l->block[k] || l->block[k] > BR_KMAX_BLOCK ||
-            l->grid[k] > INT32_MAX || (k && l->grid[k] > 65535))
+        if (!l->grid[k] || !l->block[k] || l->grid[k] > INT32_MAX ||
+            (k && l->grid[k] > 65535))
             return br_fail(st, BR_E_USAGE,
                            "grid and block sizes start at 1; a grid has at "
                            "most 2147483647 x 65535 x 65535 blocks");
+    for (int k = 0; k < 3; k++)
+        if (l->block[k] > (k < 2 ? BR_KMAX_BLOCK : BR_KMAX_BLOCK / 16))
+            return br_fail(
+                st, BR_E_USAGE,
+                "a block of %u x %u x %u threads: at most %d, %d, %d",
+                l->block[0], l->block[1], l->block[2], BR_KMAX_BLOCK,
+                BR_KMAX_BLOCK, BR_KMAX_BLOCK / 16);
     if (threads > BR_KMAX_BLOCK)
         return br_fail(st, BR_E_USAGE, "a block of %llu threads, over %d",
                        (unsigned long long)threads, BR_KMAX_BLOCK);

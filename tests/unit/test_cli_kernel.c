@@ -539,3 +539,27 @@ TEST_WITHIN(kernel_run_on_cuda_says_what_went_wrong, 90)
           "--on", "cuda", "--arg", "u64:0", "--arg", "u64:0");
     ck_assert_int_eq(r.exit, access("/dev/nvidiactl", F_OK) == 0 ? 1 : 5);
 }
+
+TEST(kernel_run_says_which_size_of_a_block_is_too_large)
+{
+    static const char ptx[] = ".version 7.0\n.target sm_70\n"
+                              ".entry nothing()\n{\nret;\n}\n";
+    static const struct {
+        const char *block, *says;
+    } of[] = {
+        {"2048", "a block of 2048 x 1 x 1 threads: at most 1024, 1024"},
+        {"4,2000000000,9", "4 x 2000000000 x 9 threads: at most 1024"},
+        {"1,1,65", "a block of 1 x 1 x 65 threads: at most 1024, 1024, 64"},
+        {"32,33", "a block of 1056 threads, over 1024"},
+        {"16,1,64", NULL}};
+    const char *file = t_printf("%s/x.ptx", t_tmpdir());
+    t_proc r;
+
+    t_write(file, ptx, sizeof ptx - 1);
+    for (size_t k = 0; k < BR_COUNT(of); k++) {
+        t_run(&r, "kernel", "run", file, "--block", of[k].block);
+        ck_assert_msg(of[k].says ? r.exit && strstr(r.err, of[k].says) != NULL
+                                 : r.exit == 0,
+                      "%s: %s", of[k].block, r.err);
+    }
+}
