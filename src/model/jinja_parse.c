@@ -325,6 +325,17 @@ at_end(const jj_parser *p, const char *const *ends)
     return false;
 }
 
+/* Of several that may come next, the one that has to come stands last. */
+static br_code
+unclosed(const jj_parser *p, const char *const *ends)
+{
+    while (ends[1])
+        ends++;
+    return br_fail(p->st, BR_E_FORMAT,
+                   "line %u: the template ends without '%s'", p->p->line,
+                   *ends);
+}
+
 /* Up to a tag that is in ends (its "{%" taken), or to the end of all. */
 static br_code
 pieces(jj_parser *p, jj_nodes *list, const char *const *ends)
@@ -332,11 +343,7 @@ pieces(jj_parser *p, jj_nodes *list, const char *const *ends)
     for (;;) {
         jj_node *n = NULL;
         switch (p->p->kind) {
-        case JT_END:
-            return ends ? br_fail(p->st, BR_E_FORMAT,
-                                  "line %u: the template ends without '%s'",
-                                  p->p->line, ends[0])
-                        : BR_OK;
+        case JT_END: return ends ? unclosed(p, ends) : BR_OK;
         case JT_TEXT:
             BR_TRY(jp_node(p, &n, JN_TEXT));
             n->text = p->p->text;

@@ -403,7 +403,9 @@ TEST(jinja_errors_name_the_line)
 {
     same("{{ 1", "{}", "!line 1: '{{' without '}}'");
     same("a\n{% if %}", "{}", "!line 2: expected an expression");
-    same("{% if x %}", "{}", "!line 1: the template ends without 'elif'");
+    same("{% if x %}", "{}", "!line 1: the template ends without 'endif'");
+    same("{% for i in x %}", "{}",
+         "!line 1: the template ends without 'endfor'");
     same("{{ x|nope }}", "{}", "!line 1: no such filter 'nope'");
     same("{{ x is nope }}", "{}", "!line 1: no such test 'nope'");
     same("{% nope %}", "{}", "!line 1: no such tag 'nope'");
