@@ -650,16 +650,22 @@ LIB_FN(indent)
     return done(r, &s, out);
 }
 
+/* Runs of letters, digits and _, as \w+ finds them. */
 LIB_FN(wordcount)
 {
+    const uint8_t *p, *end;
+    bool in = false, was;
     br_text t;
     int64_t n = 0;
+    uint32_t c;
 
     (void)a;
     BR_TRY(text_of(r, b, &t));
-    for (size_t i = 0; i < t.n; i++)
-        n += !isspace((unsigned char)t.p[i]) &&
-             (i == 0 || isspace((unsigned char)t.p[i - 1]));
+    for (p = (const uint8_t *)t.p, end = p + t.n; p < end; n += in && !was) {
+        was = in;
+        p += br_utf8_next(p, end, &c);
+        in = is_word(c) || c == '_';
+    }
     *out = jj_int(n);
     return BR_OK;
 }

@@ -202,6 +202,13 @@ TEST(jinja_loops_and_scopes)
     same("{% set t | upper %}ab{% endset %}{{ t }}", "{}", "AB");
 }
 
+TEST(jinja_words_are_letters_and_digits)
+{
+    same("{{ 'a_b c-d é1'|wordcount }} {{ ' - '|wordcount }} "
+         "{{ \"it's\"|wordcount }}",
+         "{}", "4 0 2");
+}
+
 TEST(jinja_blocks_keep_what_they_set)
 {
     same("{% set a = 0 %}{% set b %}{% set a = 1 %}x{{ a }}{% endset %}"
