@@ -87,7 +87,9 @@ put_desc(br_str *s, br_request_id id, const br_request_desc *d)
     put_u32(s, (d->ignore_eog ? BR_TRACE_IGNORE_EOG : 0u) |
                    (d->show_special ? BR_TRACE_SHOW_SPECIAL : 0u) |
                    (d->sample.logprobs ? BR_TRACE_LOGPROBS : 0u) |
-                   (d->hook.mask || d->hook.accept ? BR_TRACE_HOOKED : 0u));
+                   (d->hook.mask || d->hook.accept ? BR_TRACE_HOOKED : 0u) |
+                   (d->embed ? BR_TRACE_EMBED : 0u) |
+                   (d->n_done ? BR_TRACE_GOES_ON : 0u));
     put_sample(s, &d->sample);
     put_u32(s, (uint32_t)d->n_stop_tokens);
     for (size_t i = 0; i < d->n_stop_tokens; i++)

@@ -38,6 +38,8 @@ enum { /* flags of SUBMIT */
        BR_TRACE_SHOW_SPECIAL = 2,
        BR_TRACE_HOOKED = 4,
        BR_TRACE_LOGPROBS = 8,
+       BR_TRACE_EMBED = 16,
+       BR_TRACE_GOES_ON = 32, /* from before a restart */
 };
 
 enum {
@@ -77,7 +79,9 @@ typedef struct br_trace_rec {
     br_trace_event event; /* all but SUBMIT; LOST: a is how many */
     br_request_desc desc; /* SUBMIT: in the arena */
     br_request_id id;     /* SUBMIT */
-    bool hooked;          /* SUBMIT: something masked its logits */
+    /* SUBMIT: it is no use to ask it again. Something masked its logits, its
+     * answer has no tokens, or has some of before a restart. */
+    bool apart;
 } br_trace_rec;
 
 /* The bytes outlive the reader. FORMAT names the place. */

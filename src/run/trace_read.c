@@ -147,7 +147,7 @@ get_desc(cursor *c, br_arena *a, br_trace_rec *rec)
     flags = get_u32(c);
     d->ignore_eog = flags & BR_TRACE_IGNORE_EOG;
     d->show_special = flags & BR_TRACE_SHOW_SPECIAL;
-    rec->hooked = flags & BR_TRACE_HOOKED;
+    rec->apart = flags & (BR_TRACE_HOOKED | BR_TRACE_EMBED | BR_TRACE_GOES_ON);
     get_sample(c, a, &d->sample);
     d->sample.logprobs = flags & BR_TRACE_LOGPROBS;
     d->n_stop_tokens = get_u32(c);

@@ -12,7 +12,7 @@
 typedef struct asked {
     br_request_id id;
     br_request_desc desc;
-    bool hooked, ended, over;
+    bool apart, ended, over;
     br_finish finish;
     BR_VEC(int32_t) said;
     uint32_t n, differs_at; /* of the new answer; differs_at: or UINT32_MAX */
@@ -54,7 +54,7 @@ add(replay *p, const br_trace_rec *rec, br_status *st)
                        (unsigned long long)rec->id);
     *a = (asked){.id = rec->id,
                  .desc = rec->desc,
-                 .hooked = rec->hooked,
+                 .apart = rec->apart,
                  .differs_at = UINT32_MAX};
     v->p = a;
     return BR_OK;
@@ -73,6 +73,8 @@ take(replay *p, const br_trace_rec *rec, br_status *st)
     if (rec->kind != BR_TRACE_TOKEN && rec->kind != BR_TRACE_END)
         return BR_OK;
     a = find(p, rec->event.id);
+    if (a && a->apart)
+        return BR_OK;
     if (!a || (rec->kind == BR_TRACE_TOKEN && rec->event.b != a->said.n) ||
         (rec->kind == BR_TRACE_END &&
          (a->ended || rec->event.a >= BR_FINISH_COUNT)))
@@ -158,19 +160,19 @@ static br_code
 ask_all(replay *p, br_replay_report *out, br_status *st)
 {
     for (size_t i = 0; i < p->all.n; i++)
-        if (!p->all.at[i]->hooked)
+        if (!p->all.at[i]->apart)
             BR_TRY(ask(p, p->all.at[i], st));
     for (size_t i = 0; i < p->all.n; i++) {
         asked *a = p->all.at[i];
 
         out->requests++;
-        out->skipped += a->hooked;
-        while (!a->hooked && !a->over) {
+        out->skipped += a->apart;
+        while (!a->apart && !a->over) {
             (void)br_engine_wait(p->e, -1);
             (void)br_engine_drain(p->e, SIZE_MAX);
         }
         out->tokens += a->n;
-        if (a->hooked)
+        if (a->apart)
             continue;
         out->same += a->differs_at == UINT32_MAX;
         if (a->differs_at != UINT32_MAX && !out->differs) {

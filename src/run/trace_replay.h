@@ -10,7 +10,7 @@
 #include "run/trace.h"
 
 typedef struct br_replay_report {
-    uint32_t requests, same, skipped; /* skipped: a hook masked their logits */
+    uint32_t requests, same, skipped; /* skipped: br_trace_rec.apart */
     uint64_t tokens;
     br_request_id differs; /* the first that does, of the trace; 0: none */
     uint32_t at;           /* its first other token */

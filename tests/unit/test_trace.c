@@ -90,6 +90,47 @@ TEST(replay_says_the_same_again)
     ek_close(&k);
 }
 
+/* An embedding, and an answer that goes on from before a restart. */
+TEST(replay_skips_what_is_no_use_to_ask_again)
+{
+    const char *path = t_printf("%s/trace", t_tmpdir());
+    br_engine_config c = {0};
+    ek_req *all[3] = {&r[0], &r[1], &r[2]};
+    br_status st = {0};
+    br_replay_report out;
+    char *trace;
+    size_t n;
+    ek k;
+
+    t_ok(br_trace_open(&c.trace, path, "the model", &st), &st);
+    ek_open(&k, (br_lm_fake_config){.n_slots = 3, .pooling = BR_POOLING_MEAN},
+            c);
+    for (uint32_t i = 0; i < 3; i++) {
+        br_request_desc d;
+
+        r[i] = (ek_req){0};
+        ek_prompt(&r[i], 12, i);
+        d = ek_desc(&r[i], 9);
+        if (i == 1)
+            ek_embed(&r[i], &d);
+        if (i == 2) { /* the last four are of its answer */
+            d.n_done = r[i].n_out = 4;
+            r[i].n_prompt -= 4;
+        }
+        ek_submit(&k, &r[i], &d);
+    }
+    ek_await(&k, all, 3);
+    br_engine_stop(k.e, 0);
+    t_ok(br_trace_close(c.trace, &st), &st);
+    trace = t_read(path, &n);
+    out = again(&k, trace, n);
+    ck_assert_uint_eq(out.requests, 3);
+    ck_assert_uint_eq(out.same, 1);
+    ck_assert_uint_eq(out.skipped, 2);
+    ck_assert_uint_eq(out.differs, 0);
+    ek_close(&k);
+}
+
 /* Offset of the n-th record of a kind. */
 static size_t
 nth(const char *trace, size_t n, uint32_t kind, int which)
