@@ -13,7 +13,7 @@
 #define MAT_OWN_FLOATS
 #include "drv/cpu/mat_floats.h"
 
-enum { FLOAT_ROWS = 8, PAIRS = -1 };
+enum { FLOAT_ROWS = 8, PAIRS = -1, PAIRS_AGAIN = 6 << 10 };
 
 typedef __m512 float_sums[MAT_PANELS][FLOAT_ROWS][2];
 
@@ -48,26 +48,48 @@ dot_pairs(__m512 acc, __m512i w, const uint8_t *p)
 
 #include "drv/cpu/mat_avx512_tight.h"
 
-/* One line of a piece times some rows, into one of the two lanes. Beside two
- * panels activations come in a register, as in dot_groups. */
+/* sum[r] += a line times row r. */
 static MAT_INLINE void
-pair_line(const uint8_t *p, int n, beside e, const uint8_t *const *x,
-          uint32_t i, float_sums acc, int lane)
+pair_line(__m512 *sum, const uint8_t *p, int n, beside e,
+          const uint8_t *const *x, uint32_t i)
 {
-    __m512i w = load(p), v = e.n == 2 ? load(p + e.next) : w;
+    __m512i w = load(p);
 
-    if (e.n == 1 && !e.called)
+    if (!e.called)
         ahead(e, p);
+    if (!e.called && e.slow && n == 4) /* too fast for all calls to be heard */
+        _mm_prefetch((const void *)(p + PAIRS_AGAIN), _MM_HINT_T1);
+    MAT_UNROLL
+    for (int r = 0; r < n; r++)
+        sum[r] = dot_pairs(sum[r], w, x[r] + 4 * i);
+}
+
+/* BF16 as it is, times BF16: a sum has both lanes, and lines take turns at two
+ * sums, since vdpbf16ps takes six cycles: of eight on their way, any hiccup
+ * shows. The sums are arrays of its own: of acc gcc 12 left a copy in memory at each
+ * line, and eight rows took 2.2 times as long (0024). */
+static MAT_INLINE void
+pair_lines(const mat_tile *t, const uint8_t *p, int n, beside e,
+           const uint8_t *const *x, float_sums acc)
+{
+    uint32_t lines = mat_lines(t->m->n_in), i = 0;
+    __m512 even[FLOAT_ROWS], odd[FLOAT_ROWS];
+
+    MAT_UNROLL
+    for (int r = 0; r < n; r++)
+        even[r] = odd[r] = _mm512_setzero_ps();
+    for (; i + 2 <= lines; i += 2, p += 128) {
+        if (!e.called && i % 32 == 0)
+            ahead_of_page(e, p);
+        pair_line(even, p, n, e, x, i);
+        pair_line(odd, p + 64, n, e, x, i + 1);
+    }
+    if (i < lines)
+        pair_line(even, p, n, e, x, i);
     MAT_UNROLL
     for (int r = 0; r < n; r++) {
-        if (e.n == 1) {
-            acc[0][r][lane] = dot_pairs(acc[0][r][lane], w, x[r] + 4 * i);
-        } else {
-            __m512bh a = (__m512bh)splat4(x[r] + 4 * i);
-
-            acc[0][r][lane] = _mm512_dpbf16_ps(acc[0][r][lane], a, (__m512bh)w);
-            acc[1][r][lane] = _mm512_dpbf16_ps(acc[1][r][lane], a, (__m512bh)v);
-        }
+        acc[0][r][0] = even[r];
+        acc[0][r][1] = odd[r];
     }
 }
 
@@ -80,26 +102,37 @@ as_packed(const mat_tile *t, beside e)
     return e;
 }
 
-/* BF16 as it is, times BF16: a sum has both lanes, and lines take turns at two
- * sums, since vdpbf16ps takes six cycles: of eight on their way, any hiccup
- * shows. */
+/* A line of each of two panels times some rows, into one of the two lanes.
+ * Activations come in a register, as in dot_groups. */
 static MAT_INLINE void
-pair_lines(const mat_tile *t, const uint8_t *p, int n, beside e,
-           const uint8_t *const *x, const feed *next, float_sums acc)
+pair_line_of_two(const uint8_t *p, int n, beside e, const uint8_t *const *x,
+                 uint32_t i, float_sums acc, int lane)
+{
+    __m512bh w = (__m512bh)load(p), v = (__m512bh)load(p + e.next);
+
+    MAT_UNROLL
+    for (int r = 0; r < n; r++) {
+        __m512bh a = (__m512bh)splat4(x[r] + 4 * i);
+
+        acc[0][r][lane] = _mm512_dpbf16_ps(acc[0][r][lane], a, w);
+        acc[1][r][lane] = _mm512_dpbf16_ps(acc[1][r][lane], a, v);
+    }
+}
+
+static MAT_INLINE void
+pair_lines_of_two(const mat_tile *t, const uint8_t *p, int n, beside e,
+                  const uint8_t *const *x, const feed *next, float_sums acc)
 {
     uint32_t lines = mat_lines(t->m->n_in), i = 0;
     const beside packed = as_packed(t, e);
 
     for (; i + 2 <= lines; i += 2, p += 128) {
-        if (e.n == 2)
-            call_lines(next, i / 2, packed);
-        else if (!e.called && i % 32 == 0)
-            ahead_of_page(e, p);
-        pair_line(p, n, e, x, i, acc, 0);
-        pair_line(p + 64, n, e, x, i + 1, acc, 1);
+        call_lines(next, i / 2, packed);
+        pair_line_of_two(p, n, e, x, i, acc, 0);
+        pair_line_of_two(p + 64, n, e, x, i + 1, acc, 1);
     }
     if (i < lines)
-        pair_line(p, n, e, x, i, acc, 0);
+        pair_line_of_two(p, n, e, x, i, acc, 0);
 }
 
 static MAT_INLINE void
@@ -258,15 +291,17 @@ float_rows(const mat_tile *t, int type, uint32_t piece, const uint8_t *p,
     }
     if (!p)
         tight_lines(t, type, piece, n, e, x, acc);
+    else if (type == PAIRS && e.n == 2)
+        pair_lines_of_two(t, p, n, e, x, &next, acc);
     else if (type == PAIRS)
-        pair_lines(t, p, n, e, x, &next, acc);
+        pair_lines(t, p, n, e, x, acc);
     else
         float_lines(t, type, p, n, e, x, &next, acc);
     meet(t, type, piece, r0, n, e, acc, of);
 }
 
-/* Eight rows (or six) of a panel, four (or three) of two: sums for sixteen
- * registers. */
+/* Eight rows (or six) of a panel, four (or three) at its end or of two: sums for
+ * sixteen registers. */
 static MAT_INLINE void
 float_piece(const mat_tile *t, int type, uint32_t piece, const uint8_t *p,
             beside e, waiting of)
@@ -275,7 +310,7 @@ float_piece(const mat_tile *t, int type, uint32_t piece, const uint8_t *p,
 
     for (; n - r >= most / 4 * 3; r += most)
         float_rows(t, type, piece, p, r, most, e, of);
-    if (most > 4 && n - r >= 4) {
+    if (most > 4 && n - r >= 3) {
         float_rows(t, type, piece, p, r, 4, e, of);
         r += 4;
     }
