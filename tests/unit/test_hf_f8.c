@@ -314,7 +314,7 @@ TEST(hf_folder_tells_how_much_of_it_is_read)
     br_status st = {0};
     br_model *m;
 
-    t_ok(br_model_open_told(&m, dir, &(br_hf_desc){tell, &t}, &st), &st);
+    t_ok(br_model_open_told(&m, dir, &(br_hf_desc){tell, &t, NULL}, &st), &st);
     ck_assert_uint_gt(t.total, 128 * (ROWS * 2 + 3 * FF));
     ck_assert_uint_eq(t.done, t.total);
     ck_assert_uint_ge(t.times, 13);
