@@ -151,6 +151,13 @@ factors(br_verbs *v, bool win, int64_t n, float *out)
     return true;
 }
 
+/* Scaling is for what sees the whole context. */
+static bool
+plain_window(const br_verbs *v)
+{
+    return v->m->arch->window != BR_WINDOW_EVEN;
+}
+
 static uint32_t
 freq_value(br_verbs *v, bool win, int64_t n_rot)
 {
@@ -165,9 +172,8 @@ freq_value(br_verbs *v, bool win, int64_t n_rot)
                     .data = f};
     uint32_t id = BR_IR_NONE;
 
-    if (win) /* scaling is for what sees the whole context */
-        plain.scaling = v->m->arch->window == BR_WINDOW_EVEN ? v->hp->scaling
-                                                             : BR_SCALING_NONE;
+    if (win && plain_window(v))
+        plain.scaling = BR_SCALING_NONE;
     if (!f) {
         br_ir_builder_fail(v->b, BR_E_OOM, "rope: out of memory");
     } else if (factors(v, win, n_rot / 2, f)) {
@@ -233,6 +239,8 @@ br_verb_rope(br_verbs *v, const char *name, br_ir_bind x, int64_t head)
     br_ir_set_i(v->b, BR_IA_n_rot, v->y->n_rot);
     br_ir_set_i(v->b, BR_IA_kind, v->m->arch->rope);
     br_ir_set_f(v->b, BR_IA_scale,
-                (float)stretch(v->hp, v->m->arch->mixer == BR_MIX_MLA));
+                win && plain_window(v)
+                    ? 1
+                    : (float)stretch(v->hp, v->m->arch->mixer == BR_MIX_MLA));
     return y;
 }

@@ -162,23 +162,54 @@ read_scaling(br_model *m, br_status *st)
     return BR_OK;
 }
 
-bool
-br_arch_windowed(const br_arch *a, int64_t layer)
+/* Of so many layers the last sees all; 0: they all do, or the file says. */
+static int64_t
+window_period(const br_arch *a)
 {
     switch (a->window) {
     case BR_WINDOW_NO:
-    case BR_WINDOW_KEY: return false;
-    case BR_WINDOW_EVEN: return layer % 2 == 0;
-    case BR_WINDOW_SIXTH: return layer % 6 < 5;
+    case BR_WINDOW_KEY: return 0;
+    case BR_WINDOW_EVEN: return 2;
+    case BR_WINDOW_SIXTH: return 6;
+    case BR_WINDOW_FOURTH: return 4;
     }
     br_unreachable("a kind of window");
+}
+
+bool
+br_arch_windowed(const br_arch *a, int64_t layer)
+{
+    int64_t period = window_period(a);
+
+    return period > 0 && layer % period < period - 1;
+}
+
+/* A list in the file goes before the architecture's habit, and so does a number
+ * there, a period: 0 means that all layers see a window. */
+static void
+find_windows(br_model *m)
+{
+    const br_gguf_kv *kv = find(m, "attention.sliding_window_pattern");
+    br_hparams *hp = &m->hp;
+    bool none = m->arch->window == BR_WINDOW_NO ||
+                (m->arch->window == BR_WINDOW_FOURTH && hp->window == 0);
+    bool list =
+        m->arch->window == BR_WINDOW_KEY || (kv && kv->type == BR_GGUF_ARR);
+
+    for (int64_t l = 0; l < hp->n_layer; l++) {
+        int32_t p = hp->layer[l].is_window;
+        bool is = list ? p != 0
+                  : kv ? p == 0 || l % p < p - 1
+                       : br_arch_windowed(m->arch, l);
+
+        hp->layer[l].is_window = is && !none;
+    }
 }
 
 static bool
 windowed(const br_model *m, int64_t l)
 {
-    return m->arch->window == BR_WINDOW_KEY ? m->hp.layer[l].is_window != 0
-                                            : br_arch_windowed(m->arch, l);
+    return m->hp.layer[l].is_window != 0;
 }
 
 static bool
@@ -313,6 +344,7 @@ br_hparams_read(br_model *m, br_status *st)
     BR_TRY(read_lists(m, st));
     BR_TRY(read_scaling(m, st));
     defaults(m);
+    find_windows(m);
     BR_TRY(check_experts(m, st));
     if (hp->shared_kv >= hp->n_layer)
         return br_fail(st, BR_E_FORMAT,

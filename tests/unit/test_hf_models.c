@@ -368,6 +368,9 @@ put_class_members(br_str *s, const job *j)
         br_str_printf(s, ",\"partial_rotary_factor\":%.9g",
                       arch_number(g, "rope.dimension_count") /
                           arch_number(g, "attention.key_length"));
+    if (is_class(j->class, "Olmo3"))
+        br_str_puts(s, ",\"sliding_window\":8,\"layer_types\":["
+                       "\"sliding_attention\",\"sliding_attention\"]");
     if (is_class(j->class, "GptOss"))
         br_str_printf(
             s,
@@ -512,6 +515,25 @@ TEST(hf_of_a_llama_gives_that_llama)
     t_ok(br_gguf_open(&g, t_repo("tests/data/gguf/ok_model.gguf"), &st), &st);
     there_and_back(g, "LlamaForCausalLM");
     br_gguf_close(g);
+}
+
+TEST(hf_of_an_olmo_3_has_its_window)
+{
+    size_t at = lk_find("olmo2");
+    br_status st = {0};
+    br_gguf *g;
+    lk_case c;
+
+    if (at == lk_count())
+        t_skip("no ../shared/vectors here");
+    c = lk_get(at);
+    t_ok(br_gguf_open_mem(&g, c.file, c.file_n, &st), &st);
+    there_and_back(g, "Olmo3ForCausalLM");
+    br_gguf_close(g);
+    t_ok(br_gguf_open(&g, t_printf("%s/out.gguf", t_tmpdir()), &st), &st);
+    ck_assert_double_eq(hfk_number(g, "olmo2.attention.sliding_window"), 8);
+    br_gguf_close(g);
+    lk_end();
 }
 
 /* A model that ends its turns by a token of any name goes on for ever without. */

@@ -1,0 +1,193 @@
+/* test_model_keys.c - keys of a file that change what is computed: they are
+ * obeyed, or the file is refused. Golden models with a key more.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "logits_kit.h"
+#include "model/gguf_write.h"
+
+#include "t.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+T_ONE_THREAD();
+
+/* The case's file again, with what `set` adds or changes. */
+static void
+rewrite(lk_case *c, void (*set)(br_gguf_writer *w))
+{
+    br_gguf_writer *w = br_gguf_w_new();
+    br_str out = {0};
+    br_status st = {0};
+    br_gguf *g;
+
+    ck_assert_ptr_nonnull(w);
+    t_ok(br_gguf_open_mem(&g, c->file, c->file_n, &st), &st);
+    for (size_t i = 0; i < br_gguf_n_kv(g); i++)
+        br_gguf_w_copy(w, br_gguf_kv_at(g, i));
+    set(w);
+    for (size_t i = 0; i < br_gguf_n_tensors(g); i++) {
+        const br_gguf_tensor *t = br_gguf_tensor_at(g, i);
+        br_gguf_w_info info = {t->name, t->type, t->n_dims, {0}};
+
+        memcpy(info.dim, t->dim, sizeof info.dim);
+        br_gguf_w_tensor(w, &info);
+    }
+    t_ok(br_gguf_w_begin_mem(w, &out, &st), &st);
+    for (size_t i = 0; i < br_gguf_n_tensors(g); i++) {
+        const br_gguf_tensor *t = br_gguf_tensor_at(g, i);
+
+        t_ok(br_gguf_w_data(w, t->data, t->bytes, &st), &st);
+    }
+    t_ok(br_gguf_w_end(w, &st), &st);
+    br_gguf_w_free(w);
+    br_gguf_close(g);
+    c->file = t_keep(malloc(out.n));
+    c->file_n = out.n;
+    memcpy(c->file, out.at, out.n);
+    br_str_fini(&out);
+}
+
+/* Logits of the case's tokens, with what `set` adds; NULL: nothing. */
+static const float *
+logits_with(const char *name, void (*set)(br_gguf_writer *w), lk_case *c)
+{
+    const float *x;
+    lk_run r;
+
+    *c = lk_get(lk_find(name));
+    if (set)
+        rewrite(c, set);
+    t_ok(lk_open(&r, c, NULL), &r.st);
+    x = lk_logits(&r, c, c->n_tokens, 0);
+    lk_close(&r);
+    return x;
+}
+
+static bool
+have(const char *name)
+{
+    return lk_find(name) < lk_count();
+}
+
+/* The position of the first row that differs, or n. */
+static uint32_t
+first_other(const lk_case *c, const float *a, const float *b)
+{
+    for (uint32_t i = 0; i < c->n_tokens; i++)
+        if (memcmp(a + (size_t)i * c->n_vocab, b + (size_t)i * c->n_vocab,
+                   c->n_vocab * sizeof *a) != 0)
+            return i;
+    return c->n_tokens;
+}
+
+/* ---- windows ------------------------------------------------------------ */
+
+static void
+narrow(br_gguf_writer *w)
+{
+    br_gguf_w_u32(w, "olmo2.attention.sliding_window", 8);
+}
+
+static void
+narrow_nowhere(br_gguf_writer *w)
+{
+    static const bool none[2] = {false, false};
+
+    narrow(w);
+    br_gguf_w_array(w, "olmo2.attention.sliding_window_pattern", BR_GGUF_BOOL,
+                    none, 2);
+}
+
+static void
+narrow_in_one(br_gguf_writer *w)
+{
+    narrow(w);
+    br_gguf_w_u32(w, "olmo2.attention.sliding_window_pattern", 2);
+}
+
+static void
+yarn(br_gguf_writer *w)
+{
+    br_gguf_w_str(w, "olmo2.rope.scaling.type", BR_TEXT("yarn"));
+    br_gguf_w_f32(w, "olmo2.rope.scaling.factor", 8);
+    br_gguf_w_u32(w, "olmo2.rope.scaling.original_context_length", 256);
+}
+
+static void
+wide(br_gguf_writer *w)
+{
+    br_gguf_w_u32(w, "olmo2.attention.sliding_window", 64);
+}
+
+static void
+wide_and_yarn(br_gguf_writer *w)
+{
+    wide(w);
+    yarn(w);
+}
+
+/* What OLMo 3 has beside OLMo 2, in files of either. */
+TEST(olmo_sees_a_window_where_the_file_has_one)
+{
+    const float *plain, *window, *nowhere, *one;
+    lk_case c;
+
+    if (!have("olmo2"))
+        t_skip("no ../shared/vectors here");
+    plain = logits_with("olmo2", NULL, &c);
+    window = logits_with("olmo2", narrow, &c);
+    nowhere = logits_with("olmo2", narrow_nowhere, &c);
+    one = logits_with("olmo2", narrow_in_one, &c);
+    ck_assert_uint_gt(c.n_tokens, 16);
+    ck_assert_uint_eq(first_other(&c, plain, window), 8);
+    ck_assert_uint_eq(first_other(&c, plain, nowhere), c.n_tokens);
+    ck_assert_uint_eq(first_other(&c, plain, one), 8);
+    ck_assert_uint_eq(first_other(&c, window, one), 8);
+    lk_end();
+}
+
+/* Both layers of this model see a window; what they turn by is not scaled. */
+TEST(olmo_does_not_scale_the_rotation_of_windows)
+{
+    const float *plain, *scaled, *window, *both;
+    lk_case c;
+
+    if (!have("olmo2"))
+        t_skip("no ../shared/vectors here");
+    plain = logits_with("olmo2", NULL, &c);
+    scaled = logits_with("olmo2", yarn, &c);
+    window = logits_with("olmo2", wide, &c);
+    both = logits_with("olmo2", wide_and_yarn, &c);
+    ck_assert_uint_lt(first_other(&c, plain, scaled), 2);
+    ck_assert_uint_eq(first_other(&c, plain, window), c.n_tokens);
+    ck_assert_uint_eq(first_other(&c, plain, both), c.n_tokens);
+    lk_end();
+}
+
+static void
+each_second(br_gguf_writer *w)
+{
+    br_gguf_w_u32(w, "gemma3.attention.sliding_window_pattern", 2);
+}
+
+static void
+each_sixth(br_gguf_writer *w)
+{
+    br_gguf_w_u32(w, "gemma3.attention.sliding_window_pattern", 6);
+}
+
+TEST(a_file_says_which_layers_see_a_window)
+{
+    const float *plain, *second, *sixth;
+    lk_case c;
+
+    if (!have("gemma3"))
+        t_skip("no ../shared/vectors here");
+    plain = logits_with("gemma3", NULL, &c);
+    second = logits_with("gemma3", each_second, &c);
+    sixth = logits_with("gemma3", each_sixth, &c);
+    ck_assert_uint_lt(first_other(&c, plain, second), c.n_tokens);
+    ck_assert_uint_eq(first_other(&c, plain, sixth), c.n_tokens);
+    lk_end();
+}
