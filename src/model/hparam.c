@@ -134,8 +134,11 @@ static br_code
 read_scaling(br_model *m, br_status *st)
 {
     const br_gguf_kv *kv = find(m, "rope.scaling.type");
+    const field old = {"rope.scale_linear", false, 0, 1e6};
     br_text t;
 
+    if (!find(m, "rope.scaling.factor")) /* files of 2023 call it so */
+        BR_TRY(read_float(m, &old, &m->hp.rope_factor, st));
     m->hp.scaling = m->hp.rope_factor > 0 ? BR_SCALING_LINEAR : BR_SCALING_NONE;
     if (!kv)
         return BR_OK;
@@ -303,6 +306,26 @@ check_experts(const br_model *m, br_status *st)
     return BR_OK;
 }
 
+/* What a key says that no graph does: without it every number is another. */
+static br_code
+check_unheard(const br_model *m, br_status *st)
+{
+    const char *key = "attention.causal", *what = "tokens that see later ones";
+    const br_gguf_kv *kv = find(m, key);
+    int64_t v = 1;
+
+    if (!kv && m->arch_id == BR_ARCH_GRANITE) {
+        key = "rope.scaling.finetuned"; /* what Granite's files mean by it */
+        what = "positions without a rotation";
+        kv = find(m, key);
+    }
+    if (kv && (!br_gguf_i64(kv, 0, &v) || v == 0))
+        return br_fail(st, BR_E_UNSUPPORTED,
+                       "%s.%s: it is not true: %s are not computed here",
+                       m->arch->name, key, what);
+    return BR_OK;
+}
+
 static void
 defaults(br_model *m)
 {
@@ -333,6 +356,7 @@ br_hparams_read(br_model *m, br_status *st)
     br_hparams *hp = &m->hp;
 
     BR_TRY(read_scalars(m, st));
+    BR_TRY(check_unheard(m, st));
     if (hp->n_nextn >= hp->n_layer)
         return br_fail(
             st, BR_E_FORMAT, "%s.nextn_predict_layers: %lld of %lld layers",

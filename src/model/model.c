@@ -198,11 +198,29 @@ check_unasked(const br_model *m, br_status *st)
     return BR_OK;
 }
 
+/* Files that go with a model are GGUF files, too: an adapter (LoRA) even names
+ * the architecture of the model that it is for. */
+static br_code
+check_type(const br_model *m, br_status *st)
+{
+    const br_gguf_kv *kv = br_gguf_find(m->gguf, "general.type");
+    br_text t;
+
+    if (!kv || !br_gguf_str(kv, 0, &t) ||
+        (!br_text_is(t, "adapter") && !br_text_is(t, "mmproj") &&
+         !br_text_is(t, "imatrix")))
+        return BR_OK;
+    return br_fail(st, BR_E_UNSUPPORTED,
+                   "general.type is '%.*s': it goes with a model, and is none",
+                   (int)BR_MIN(t.n, 40), t.p);
+}
+
 static br_code
 set_up(br_model *m, br_status *st)
 {
     const br_gguf_tensor *embed;
 
+    BR_TRY(check_type(m, st));
     BR_TRY(find_arch(m, st));
     BR_TRY(br_hparams_read(m, st));
     BR_TRY(find_tensors(m, st));

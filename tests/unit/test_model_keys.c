@@ -81,6 +81,100 @@ first_other(const lk_case *c, const float *a, const float *b)
     return c->n_tokens;
 }
 
+/* ---- refused, or obeyed by an older name --------------------------------- */
+
+static const char *added_key, *added_text;
+
+static void
+add_false(br_gguf_writer *w)
+{
+    br_gguf_w_bool(w, added_key, false);
+}
+
+static void
+add_true(br_gguf_writer *w)
+{
+    br_gguf_w_bool(w, added_key, true);
+}
+
+static void
+add_text(br_gguf_writer *w)
+{
+    br_gguf_w_str(w, added_key, br_text_z(added_text));
+}
+
+/* Why the model is not opened that has `added_key`. */
+static const char *
+refusal(const char *name, void (*set)(br_gguf_writer *w))
+{
+    lk_case c = lk_get(lk_find(name));
+    lk_run r;
+
+    rewrite(&c, set);
+    ck_assert_int_eq(lk_open(&r, &c, NULL), BR_E_UNSUPPORTED);
+    return t_printf("%s", r.st.msg);
+}
+
+TEST(what_no_graph_computes_is_refused_by_its_key)
+{
+    lk_case c;
+
+    added_key = "mamba2.attention.causal";
+    ck_assert_str_eq(refusal("mamba2", add_false),
+                     "mamba2.attention.causal: it is not true: tokens that "
+                     "see later ones are not computed here");
+    (void)logits_with("mamba2", add_true, &c);
+    if (have("granite")) {
+        added_key = "granite.rope.scaling.finetuned";
+        ck_assert_str_eq(refusal("granite", add_false),
+                         "granite.rope.scaling.finetuned: it is not true: "
+                         "positions without a rotation are not computed here");
+        (void)logits_with("granite", add_true, &c);
+    }
+    lk_end();
+}
+
+TEST(a_file_that_goes_with_a_model_is_none)
+{
+    lk_case c;
+
+    added_key = "general.type";
+    added_text = "adapter";
+    ck_assert_str_eq(refusal("mamba2", add_text),
+                     "general.type is 'adapter': it goes with a model, and is "
+                     "none");
+    added_text = "model";
+    (void)logits_with("mamba2", add_text, &c);
+    lk_end();
+}
+
+static void
+linear(br_gguf_writer *w)
+{
+    br_gguf_w_f32(w, "llama.rope.scaling.factor", 4);
+}
+
+static void
+linear_of_old(br_gguf_writer *w)
+{
+    br_gguf_w_f32(w, "llama.rope.scale_linear", 4);
+}
+
+TEST(an_old_name_of_the_linear_factor_counts)
+{
+    const float *plain, *now, *old;
+    lk_case c;
+
+    if (!have("llama-untied-spm"))
+        t_skip("no ../shared/vectors here");
+    plain = logits_with("llama-untied-spm", NULL, &c);
+    now = logits_with("llama-untied-spm", linear, &c);
+    old = logits_with("llama-untied-spm", linear_of_old, &c);
+    ck_assert_uint_lt(first_other(&c, plain, now), 2);
+    ck_assert_uint_eq(first_other(&c, now, old), c.n_tokens);
+    lk_end();
+}
+
 /* ---- windows ------------------------------------------------------------ */
 
 static void
