@@ -8,6 +8,16 @@
 
 #include <inttypes.h>
 
+static void
+say_cut(const br_cli *cli, bool cut)
+{
+    if (cut)
+        (void)fprintf(cli->err,
+                      "brass: %s: cut short: its end is missing; what is whole "
+                      "was read\n",
+                      cli->args[0]);
+}
+
 int
 br_cmd_trace(br_cli *cli)
 {
@@ -16,13 +26,16 @@ br_cmd_trace(br_cli *cli)
     br_str doc = {0};
     br_status st = {0};
     br_code code = br_file_map_open(&m, path, &st);
+    bool cut = false;
     int end;
 
     if (code != BR_OK)
         return br_cli_fail(cli, &st);
-    code = br_trace_timeline(m.p, m.n, &doc, &st);
+    code = br_trace_timeline(m.p, m.n, &doc, &cut, &st);
     if (code != BR_OK)
         (void)br_prefix(&st, "%s", path);
+    else
+        say_cut(cli, cut);
     end = code == BR_OK ? br_cli_json_out(cli, &doc) : br_cli_fail(cli, &st);
     br_str_fini(&doc);
     br_file_map_close(&m);
@@ -35,6 +48,7 @@ print(br_cli *cli, const br_replay_report *r)
     br_str doc = {0};
     br_json_writer w;
 
+    say_cut(cli, r->cut);
     if (!br_opt_bool(cli, BR_OPT_json)) {
         (void)fprintf(cli->out,
                       "%u requests, %" PRIu64 " tokens: %u the same, %u "
@@ -53,6 +67,8 @@ print(br_cli *cli, const br_replay_report *r)
     br_json_w_key_u64(&w, "same", r->same);
     br_json_w_key_u64(&w, "skipped", r->skipped);
     br_json_w_key_u64(&w, "tokens", r->tokens);
+    br_json_w_key(&w, "cut");
+    br_json_w_bool(&w, r->cut);
     br_json_w_obj_end(&w);
     return br_cli_json_out(cli, &doc) ? 1 : r->differs ? 4 : 0;
 }

@@ -256,13 +256,9 @@ br_trace_close(br_trace *t, br_status *st)
     t->scratch.at[0] = (char)t->scratch.n;
     if (t->st.code == BR_OK)
         (void)!br_out_put(&t->file, t->scratch.at, t->scratch.n, &t->st);
-    code = t->st.code;
-    if (code == BR_OK)
-        code = br_out_end(&t->file, st);
-    else {
-        br_out_drop(&t->file);
-        (void)br_fail(st, code, "%s", t->st.msg);
-    }
+    code = br_out_end(&t->file, t->st.code == BR_OK ? st : NULL);
+    if (t->st.code != BR_OK) /* what was written is whole, and can be read */
+        code = br_fail(st, t->st.code, "%s", t->st.msg);
     br_ring_fini(&t->ring);
     br_str_fini(&t->scratch);
     br_free(t);

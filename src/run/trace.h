@@ -11,7 +11,8 @@
  *
  * The engine's thread puts records into a ring and another thread writes them:
  * a slow disk never delays a step. Records that found no room are counted in
- * the last record, LOST; a file with losses, or cut short, says so when read.
+ * the last record, LOST; a file with losses says so when read, and of one that is
+ * cut short what is whole is read.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_TRACE_H
 #define BR_TRACE_H
@@ -20,7 +21,8 @@
 #include "run/textout.h"
 
 typedef enum br_trace_kind {
-    BR_TRACE_SUBMIT = 1,
+    BR_TRACE_CUT, /* of a reader: no record, the file's end is missing */
+    BR_TRACE_SUBMIT,
     BR_TRACE_BEGIN,
     BR_TRACE_PREEMPT,
     BR_TRACE_STEP,
@@ -87,7 +89,7 @@ typedef struct br_trace_rec {
 /* The bytes outlive the reader. FORMAT names the place. */
 br_code br_trace_read(br_trace_reader *r, const void *p, size_t n,
                       br_status *st) BR_MUST_USE;
-/* *more false: that was the last one. a: for the parts of SUBMIT. */
+/* *more false: that was the last one, LOST or CUT. a: for the parts of SUBMIT. */
 br_code br_trace_next(br_trace_reader *r, br_arena *a, br_trace_rec *rec,
                       bool *more, br_status *st) BR_MUST_USE;
 

@@ -191,8 +191,12 @@ br_trace_next(br_trace_reader *r, br_arena *a, br_trace_rec *rec, bool *more,
 
     *rec = (br_trace_rec){.t_ns = get_ns(&c)};
     *more = false;
-    if (c.bad || n < 16 || n > BR_TRACE_MAX_RECORD || n > r->end - r->p)
-        return br_fail(st, BR_E_FORMAT, "trace: cut short: its end is missing");
+    if (c.bad && r->end - r->p < 16)
+        return BR_OK; /* rec->kind is CUT */
+    if (c.bad || n < 16 || n > BR_TRACE_MAX_RECORD)
+        return br_fail(st, BR_E_FORMAT, "trace: malformed record");
+    if (n > r->end - r->p)
+        return BR_OK;
     if (kind == 0 || kind >= BR_TRACE_KINDS)
         return br_fail(st, BR_E_FORMAT, "trace: there is no record %u", kind);
     c.end = r->p + n;

@@ -88,7 +88,7 @@ take(replay *p, const br_trace_rec *rec, br_status *st)
 }
 
 static br_code
-read_all(replay *p, const void *trace, size_t n, br_status *st)
+read_all(replay *p, const void *trace, size_t n, bool *cut, br_status *st)
 {
     br_trace_reader r;
     bool more = true;
@@ -99,6 +99,7 @@ read_all(replay *p, const void *trace, size_t n, br_status *st)
 
         BR_TRY(br_trace_next(&r, &p->arena, &rec, &more, st));
         BR_TRY(take(p, &rec, st));
+        *cut = rec.kind == BR_TRACE_CUT;
     }
     return BR_OK;
 }
@@ -192,7 +193,7 @@ br_replay(const void *trace, size_t n, const br_engine_config *c,
 
     *out = (br_replay_report){0};
     br_arena_init(&p.arena, 0);
-    code = read_all(&p, trace, n, st);
+    code = read_all(&p, trace, n, &out->cut, st);
     if (code == BR_OK)
         code = br_engine_new(&p.e, c, st);
     if (code == BR_OK)
@@ -246,6 +247,16 @@ span(br_json_writer *w, const br_trace_rec *begun, int64_t end)
     br_json_w_obj_end(w);
 }
 
+/* Requests that ran when the trace, or what there is of it, ends. */
+static void
+span_all(br_json_writer *w, const br_map *slots, int64_t end)
+{
+    const br_map_entry *e;
+
+    for (size_t i = 0; (e = br_map_next(slots, &i));)
+        span(w, e->value.p, end);
+}
+
 static br_code
 draw(br_json_writer *w, br_map *slots, br_arena *a, const br_trace_rec *rec,
      br_status *st)
@@ -272,6 +283,7 @@ draw(br_json_writer *w, br_map *slots, br_arena *a, const br_trace_rec *rec,
         (void)br_map_del_u64(slots, rec->event.id);
         return BR_OK;
     case BR_TRACE_SUBMIT: mark(w, "submit", rec, 0); return BR_OK;
+    case BR_TRACE_CUT:
     case BR_TRACE_TOKEN:
     case BR_TRACE_LOST:
     case BR_TRACE_KINDS: return BR_OK;
@@ -280,15 +292,18 @@ draw(br_json_writer *w, br_map *slots, br_arena *a, const br_trace_rec *rec,
 }
 
 br_code
-br_trace_timeline(const void *trace, size_t n, br_str *out, br_status *st)
+br_trace_timeline(const void *trace, size_t n, br_str *out, bool *cut,
+                  br_status *st)
 {
     br_trace_reader r;
     br_json_writer w;
     br_map slots = {0};
     br_arena a, parts;
     bool more = true;
+    int64_t last = 0;
     br_code code;
 
+    *cut = false;
     BR_TRY(br_trace_read(&r, trace, n, st));
     br_arena_init(&a, 0);
     br_arena_init(&parts, 0);
@@ -303,7 +318,11 @@ br_trace_timeline(const void *trace, size_t n, br_str *out, br_status *st)
         code = br_trace_next(&r, &parts, &rec, &more, st);
         if (code == BR_OK)
             code = draw(&w, &slots, &a, &rec, st);
+        last = BR_MAX(last, rec.t_ns);
+        *cut = rec.kind == BR_TRACE_CUT;
     }
+    if (code == BR_OK)
+        span_all(&w, &slots, last);
     br_json_w_arr_end(&w);
     br_json_w_obj_end(&w);
     br_map_fini(&slots);

@@ -8,8 +8,9 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
     br_str out = {0};
+    bool cut;
 
-    (void)!br_trace_timeline(p, n, &out, NULL);
+    (void)!br_trace_timeline(p, n, &out, &cut, NULL);
     br_str_fini(&out);
     return 0;
 }
