@@ -97,7 +97,8 @@ typedef struct br_json {
     };
 } br_json;
 
-/* Parses a whole document. Every byte of the tree is in the arena: up to 24
+/* Parses a whole document; strictly, of numbers that a double holds, as others
+ * could not be written again. Every byte of the tree is in the arena: up to 24
  * for a byte of text ([1,1,1]), so a stranger's text wants a limit there. */
 br_code br_json_parse(br_json **out, br_arena *a, const char *p, size_t n,
                       int flags, br_status *st) BR_MUST_USE;

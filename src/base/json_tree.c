@@ -14,6 +14,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { SMALL = 16 };
@@ -250,6 +251,17 @@ reader_failed(const br_json_reader *r)
     return r->st && r->st->code != BR_OK ? r->st->code : BR_E_FORMAT;
 }
 
+/* Written again it would be Infinity, which is no JSON. */
+static br_code
+too_large(const br_json_reader *r)
+{
+    int line, column;
+
+    br_json_where(r, &line, &column);
+    return br_fail(r->st, BR_E_FORMAT,
+                   "line %d column %d: a number beyond 1.8e308", line, column);
+}
+
 /* Fills v from the token just read; a container is put on the stack. */
 static br_code
 fill(builder *b, br_json *v, br_json_tok tok)
@@ -270,7 +282,8 @@ fill(builder *b, br_json *v, br_json_tok tok)
     case BR_JSON_FLOAT:
         v->kind = BR_J_FLOAT;
         br_check(br_json_to_f64(b->r->text, &v->f) && "the reader's number");
-        return BR_OK;
+        return isinf(v->f) && !(b->r->flags & BR_JSON_LAX) ? too_large(b->r)
+                                                           : BR_OK;
     case BR_JSON_TRUE:
     case BR_JSON_FALSE:
         v->kind = BR_J_BOOL;

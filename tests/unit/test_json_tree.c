@@ -119,10 +119,38 @@ TEST(json_a_million_digits)
     ck_assert_int_eq(v->kind, BR_J_BIGINT);
     ck_assert_uint_eq(v->n, n);
     memcpy(p + n, ".5e1", 4);
-    t_ok(br_json_parse(&v, &a, p, n + 4, 0, &st), &st);
+    t_ok(br_json_parse(&v, &a, p, n + 4, BR_JSON_LAX, &st), &st);
     ck_assert_int_eq(v->kind, BR_J_FLOAT);
     ck_assert(isinf(v->f));
     br_arena_fini(&a);
+}
+
+/* Strict trees are written again as what JSON.parse reads. */
+TEST(json_refuses_numbers_that_it_could_not_write)
+{
+    static const struct {
+        const char *text, *says; /* NULL: it is read */
+    } rows[] = {
+        {"1.7976931348623157e308", NULL},
+        {"-1e308", NULL},
+        {"1e-400", NULL},
+        {"[1,\n 1e400]", "line 2 column 2: a number beyond 1.8e308"},
+        {"{\"a\":-2e308}", "line 1 column 6: a number beyond 1.8e308"},
+    };
+    br_arena *a = arena();
+
+    for (size_t i = 0; i < BR_COUNT(rows); i++) {
+        const char *text = rows[i].text;
+        br_status st = {0};
+        br_json *v;
+        br_code code = br_json_parse(&v, a, text, strlen(text), 0, &st);
+
+        ck_assert_int_eq(code, rows[i].says ? BR_E_FORMAT : BR_OK);
+        if (rows[i].says)
+            ck_assert_str_eq(st.msg, rows[i].says);
+        t_ok(br_json_parse(&v, a, text, strlen(text), BR_JSON_LAX, &st), &st);
+    }
+    br_arena_fini(a);
 }
 
 TEST(json_get_compares_whole_keys)

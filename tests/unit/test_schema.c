@@ -171,7 +171,7 @@ TEST(schemas_of_odd_values_are_refused_by_name)
     size_t n = 0;
     static const char *const values[] = {
         "null", "true",          "7",
-        "-1.5", "1e999",         "\"string\"",
+        "-1.5", "1e300",         "\"string\"",
         "[]",   "[\"a\"]",       "[{},[\"a\"]]",
         "{}",   "{\"a\":\"b\"}", "{\"enum\":\"string\"}"};
     static const char *const places[][2] = {
