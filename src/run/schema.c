@@ -187,20 +187,40 @@ br_schema_count(maker *k, json *s, const char *key, int64_t *out)
     return BR_OK;
 }
 
+/* A reference is part of a URI: generators write Pick<A> as Pick%3CA%3E. */
+static bool
+unescape(const char *s, char *out, size_t size)
+{
+    size_t n = 0;
+
+    for (; *s && n + 1 < size; s++) {
+        int high = *s == '%' ? br_hex_digit(s[1]) : -1;
+        int low = high >= 0 ? br_hex_digit(s[2]) : -1;
+
+        if (*s == '%' && (low < 0 || high + low == 0))
+            return false;
+        out[n++] = *s == '%' ? (char)(high << 4 | low) : *s;
+        s += *s == '%' ? 2 : 0;
+    }
+    out[n] = 0;
+    return !*s;
+}
+
 /* What a pointer such as #/$defs/item names; NULL: nothing. */
 static json *
-pointed(json *root, const char *p)
+pointed(json *root, const char *ref)
 {
+    char text[1024], *p = text;
     json *at = root;
 
-    if (*p++ != '#')
+    if (!unescape(ref, text, sizeof text) || *p++ != '#')
         return NULL;
     while (*p == '/' && at) {
         char key[256];
         size_t n = 0;
 
         for (p++; *p && *p != '/'; p++) {
-            if (n + 1 == sizeof key || *p == '%' ||
+            if (n + 1 == sizeof key ||
                 (*p == '~' && p[1] != '0' && p[1] != '1'))
                 return NULL;
             key[n++] = *p != '~' ? *p : *++p == '0' ? '~' : '/';
