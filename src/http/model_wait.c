@@ -29,13 +29,17 @@ typedef struct br_not_come {
 
 /* ---- which --------------------------------------------------------------- */
 
+/* Once, though several have it: one that leaves and the next of its name. */
 static void
 put_name(void *to, const char *name, const char *why)
 {
+    char quoted[BR_HTTP_MODEL + 2];
     br_str *out = to;
 
     (void)why;
-    br_str_printf(out, "%s'%s'", out->n ? ", " : "", name);
+    (void)snprintf(quoted, sizeof quoted, "'%s'", name);
+    if (!strstr(br_str_z(out), quoted))
+        br_str_printf(out, "%s%s", out->n ? ", " : "", quoted);
 }
 
 /* The names a client could have asked for. */

@@ -672,6 +672,7 @@ on_listed(void *ctx, void (*name)(void *to, const char *name, const char *why),
     name(to, "fake", NULL);
     name(to, "a \"third\"", "not \"whole\"");
     name(to, "fourth", NULL);
+    name(to, "fake", NULL); /* it comes in place of the first */
 }
 
 TEST(http_models_that_are_not_loaded_are_listed)
