@@ -142,6 +142,19 @@ br_choose_model(br_http *h, const br_http_conn *c, const char *name,
     return not_here(h, name, st);
 }
 
+br_code
+br_model_comes(br_http *h, const char *name, br_status *st)
+{
+    bool comes = !h->served;
+
+    if (find(h, name))
+        return BR_OK;
+    if (h->config.wanted)
+        comes =
+            h->config.wanted(h->config.ctx, name, h->comes, sizeof h->comes);
+    return comes ? BR_OK : not_here(h, name, st);
+}
+
 /* ---- waiting ------------------------------------------------------------- */
 
 void

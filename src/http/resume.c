@@ -237,12 +237,18 @@ br_on_answer(br_http *h, br_http_conn *c)
     br_text id = {c->in.path.p + sizeof before - 1,
                   c->in.path.n - (sizeof before - 1)};
     br_str out = {0};
+    br_status st = {0};
 
     for (const br_resumed *r = h->resumed; r; r = r->next) {
         int status = r->status ? r->status : 202;
 
         if (!br_text_is(id, r->id) || (!c->admin && r->tenant != c->tenant))
             continue;
+        if (!r->begun && br_model_comes(h, r->model, &st) != BR_OK) {
+            br_prefix(&st, "it cannot go on");
+            br_reply_status(h, c, &st, "model");
+            return;
+        }
         if (r->status)
             br_str_put(&out, r->answer.at, r->answer.n);
         else

@@ -139,6 +139,9 @@ br_served *br_served_find(const br_http *h, const char *name);
  * whoever asks may have. NOT_FOUND names all that may be asked for; BUSY: h->comes. */
 br_code br_choose_model(br_http *h, const br_http_conn *c, const char *name,
                         br_status *st) BR_MUST_USE;
+/* Whether what waits for the one of that name may go on; it is asked for.
+ * NOT_FOUND as above. */
+br_code br_model_comes(br_http *h, const char *name, br_status *st) BR_MUST_USE;
 /* To look is not to ask: the same, but none is loaded, none stays for it, and what
  * would be BUSY is NOT_FOUND. */
 br_code br_look_at_model(br_http *h, const br_http_conn *c, const char *name,

@@ -357,3 +357,28 @@ TEST(http_asks_for_the_models_of_answers_that_a_restart_broke_off)
     ck_assert_int_eq(sk_ask(&k, "GET /v1/requests/a", "", NULL).status, 202);
     sk_close(&k);
 }
+
+/* A name that nothing has is no reason to wait; its line stays for a server that
+ * has it. */
+TEST(http_says_that_the_model_of_a_broken_answer_is_gone)
+{
+    br_http_config c = br_http_config_default();
+    const char *line =
+        "{\"id\":\"a\",\"path\":\"/v1/completions\",\"model\":\"gone\","
+        "\"tenant\":0,\"created\":1,\"seed_high\":1,\"seed_low\":2,"
+        "\"choices\":[[]],\"body\":\"{}\"}\n";
+    sk_answer a;
+    sk k;
+
+    c.port = 0;
+    c.resume = t_printf("%s/" FILE, t_tmpdir());
+    t_write(c.resume, line, strlen(line));
+    sk_open(&k, &(sk_config){.http = c});
+    a = sk_ask(&k, "GET /v1/requests/a", "", NULL);
+    ck_assert_msg(a.status == 404 &&
+                      strstr(a.body, "it cannot go on: model: 'gone' is not "
+                                     "here; this server has 'fake'"),
+                  "%d %s", a.status, a.body);
+    sk_close(&k);
+    ck_assert_str_eq(t_read(c.resume, NULL), line);
+}
