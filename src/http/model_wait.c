@@ -155,6 +155,30 @@ br_model_comes(br_http *h, const char *name, br_status *st)
     return comes ? BR_OK : not_here(h, name, st);
 }
 
+typedef struct listed {
+    const char *name;
+    bool is;
+} listed;
+
+static void
+is_listed(void *to, const char *name, const char *why)
+{
+    listed *l = to;
+
+    l->is |= !why && strcmp(name, l->name) == 0;
+}
+
+bool
+br_model_is_listed(const br_http *h, const char *name)
+{
+    listed l = {name, br_served_find(h, name) != NULL};
+
+    if (!h->config.listed)
+        return l.is || h->config.wanted || !h->served;
+    h->config.listed(h->config.ctx, is_listed, &l);
+    return l.is;
+}
+
 /* ---- waiting ------------------------------------------------------------- */
 
 void

@@ -202,6 +202,22 @@ br_resume_want(br_http *h)
                                    sizeof comes);
 }
 
+/* A large model may take longer to come than a response is taken to be made by a
+ * server that is no more. Of those that nobody made in background there is no turn
+ * yet, and nothing happens. */
+void
+br_resume_tick(br_http *h, int64_t now_ns)
+{
+    if (!h->talks ||
+        now_ns - h->resume_beat_ns < BR_TALK_BEAT_MS * INT64_C(1000000))
+        return;
+    h->resume_beat_ns = now_ns;
+    for (const br_resumed *r = h->resumed; r; r = r->next)
+        if (!r->begun && r->wire == &br_wire_responses &&
+            br_model_is_listed(h, r->model))
+            br_talks_beat(h->talks, r->tenant, r->id);
+}
+
 bool
 br_resume_tokens(const br_resumed *r, uint32_t choice, br_tok_ids *ids,
                  size_t *n)

@@ -174,6 +174,7 @@ on_tick(void *ctx, int64_t now_ns, bool stopping)
     br_come_back_tick(h, now_ns);
     br_tales_tick(h, now_ns);
     br_await_tick(h, now_ns);
+    br_resume_tick(h, now_ns);
     tend_databases(h);
     if (!stopping) {
         leave_idle(h, now_ns);

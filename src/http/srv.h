@@ -95,7 +95,8 @@ struct br_http {
     br_gen *gens;             /* answers under way */
     uint32_t n_gens;
     br_resumed *resumed; /* of the run before */
-    br_str resume;       /* for the next one */
+    int64_t resume_beat_ns;
+    br_str resume; /* for the next one */
     uint64_t n_asked;
     br_timeline timeline[BR_TIMELINES];
     uint32_t n_timelines, n_rows;              /* so far */
@@ -142,6 +143,8 @@ br_code br_choose_model(br_http *h, const br_http_conn *c, const char *name,
 /* Whether what waits for the one of that name may go on; it is asked for.
  * NOT_FOUND as above. */
 br_code br_model_comes(br_http *h, const char *name, br_status *st) BR_MUST_USE;
+/* The same without asking: one that could not be loaded is none. */
+bool br_model_is_listed(const br_http *h, const char *name);
 /* To look is not to ask: the same, but none is loaded, none stays for it, and what
  * would be BUSY is NOT_FOUND. */
 br_code br_look_at_model(br_http *h, const br_http_conn *c, const char *name,
@@ -213,6 +216,7 @@ void br_resume_free(br_http *h);
 void br_resume_model(br_http *h, br_served *m); /* it is there */
 /* Those that none is there for (--memory) are asked for. */
 void br_resume_want(br_http *h);
+void br_resume_tick(br_http *h, int64_t now_ns);
 
 /* ---- responses that are kept (stored.c) ---------------------------------- */
 

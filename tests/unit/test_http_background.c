@@ -4,6 +4,7 @@
 
 #include "run/tstore.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -493,6 +494,41 @@ TEST(http_tells_of_responses_that_others_make)
         strstr(a.body, "\"error\":{\"code\":\"server_error\""));
     ck_assert_str_eq(status_of(cancel(&k, "resp_lives")), "cancelled");
     ck_assert_str_eq(status_of(get(&k, "resp_lives")), "cancelled");
+    sk_close(&k);
+}
+
+static bool
+any_is_wanted(void *ctx, const char *name, char *comes, size_t n)
+{
+    (void)ctx;
+    (void)snprintf(comes, n, "%s", name);
+    return true;
+}
+
+/* A model that takes longer to come than a server is silent that has died. */
+TEST(http_tells_of_responses_that_wait_for_their_model)
+{
+    const char *line =
+        "{\"id\":\"resp_a\",\"path\":\"/v1/responses\",\"model\":\"large\","
+        "\"tenant\":0,\"created\":1,\"seed_high\":1,\"seed_low\":2,"
+        "\"choices\":[[]],\"body\":\"{}\"}\n";
+    br_http_config c = br_http_config_default();
+    int64_t by = br_now_ns() + 30000 * MS;
+    sk k;
+
+    if (!br_tstore_here())
+        t_skip("built without SQLite");
+    c.port = 0;
+    c.talks = (br_talks_config){.path = file(), .days = 30, .most = 100};
+    c.resume = t_printf("%s/requests.json", t_tmpdir());
+    c.wanted = any_is_wanted;
+    t_write(c.resume, line, strlen(line));
+    put("resp_a", 100000);
+    sk_open(&k, &(sk_config){.http = c});
+    while (strcmp(status_of(get(&k, "resp_a")), "queued") != 0) {
+        ck_assert_msg(br_now_ns() < by, "it has failed");
+        br_sleep_ns(MS);
+    }
     sk_close(&k);
 }
 
