@@ -271,8 +271,10 @@ open_doors(br_http *h, br_status *st)
 
     h->open = !k->db && !k->keys;
     BR_TRY(read_key_files(h, st));
-    if (k->db)
+    if (k->db) {
         BR_TRY(br_tstore_open(&h->store, k->db, st));
+        br_tstore_hurry(h->store);
+    }
     if (k->talks.path && br_talks_open(&h->talks, &k->talks, st) != BR_OK)
         return br_prefix(st, "--responses");
     if (k->host && h->open && !k->insecure && !br_http_is_loopback(k->host))

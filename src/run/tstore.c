@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FORMAT = 5, KEYS = 1024 };
+enum { FORMAT = 5, KEYS = 1024, HURRY_MS = 500 };
 
 #define FRESH_NS INT64_C(1000000000)
 #define STALE_NS INT64_C(600000000000)
@@ -313,6 +313,13 @@ br_tstore_tend(br_tstore *s)
 {
     if (s->kind->tend)
         s->kind->tend(s->db);
+}
+
+void
+br_tstore_hurry(br_tstore *s)
+{
+    if (s->kind->patience)
+        s->kind->patience(s->db, HURRY_MS);
 }
 
 const char *

@@ -63,6 +63,9 @@ br_code br_tstore_open_until(br_tstore **out, const char *where,
                              br_status *st) BR_MUST_USE;
 void br_tstore_close(br_tstore *s);
 const char *br_tstore_name(const br_tstore *s); /* without a password */
+/* For a thread that others wait for: who holds a file's lock for over half a
+ * second, not 5, makes a change BUSY. */
+void br_tstore_hurry(br_tstore *s);
 /* A database that went away is looked for again, without waiting. */
 void br_tstore_tend(br_tstore *s);
 

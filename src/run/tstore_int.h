@@ -51,6 +51,8 @@ typedef struct br_db_kind {
     br_code (*hold)(br_db *db, int64_t id, bool *got, br_status *st);
     void (*release)(br_db *db, int64_t id);
     const char *(*name)(const br_db *db); /* without a password */
+    /* How long it waits for locks of others. NULL: that is not its own affair. */
+    void (*patience)(br_db *db, int ms);
     /* About once a second: looks for a database that went away, and waits for
      * nothing. NULL: it cannot go away. */
     void (*tend)(br_db *db);

@@ -217,6 +217,12 @@ name(const br_db *s)
     return s->path.at;
 }
 
+static void
+patience(br_db *s, int ms)
+{
+    (void)sqlite3_busy_timeout(s->db, ms);
+}
+
 /* ---- servers ------------------------------------------------------------- */
 
 static int
@@ -263,5 +269,6 @@ const br_db_kind br_db_sqlite = {
     .hold = hold,
     .release = release,
     .name = name,
+    .patience = patience,
 };
 #endif

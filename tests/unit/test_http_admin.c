@@ -4,6 +4,7 @@
 
 #include "http/srv.h"
 #include "run/books.h"
+#include "run/tstore_int.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,6 +103,30 @@ TEST(tenants_are_made_changed_and_given_new_keys)
                      200);
     ck_assert_int_eq(sk_ask(&s.k, "GET /v1/tenants/bo/usage", key, NULL).status,
                      403);
+    close_admin(&s);
+}
+
+/* A backup, say, or a shell; whose answers run waits for neither. */
+TEST(who_has_the_tenants_file_holds_the_server_up_only_briefly)
+{
+    br_status st = {0};
+    br_tstore *other;
+    sk_answer a;
+    int64_t from;
+    admin s;
+
+    open_admin(&s);
+    t_ok(br_tstore_open(&other, t_printf("%s/t.db", t_tmpdir()), &st), &st);
+    t_ok(br_tstore_begin(other, &st), &st);
+    from = br_now_ns();
+    a = sk_ask(&s.k, "POST /v1/tenants", ADMIN, "{\"name\":\"al\"}");
+    ck_assert_msg(a.status == 503 && strstr(a.body, "locked"), "%s", a.body);
+    ck_assert_ptr_nonnull(strstr(a.head, "\r\nRetry-After: "));
+    ck_assert_int_lt(br_now_ns() - from, INT64_C(4000000000));
+    t_ok(br_tstore_end(other, BR_OK, &st), &st);
+    a = sk_ask(&s.k, "POST /v1/tenants", ADMIN, "{\"name\":\"al\"}");
+    ck_assert_msg(a.status == 200, "%s", a.body);
+    br_tstore_close(other);
     close_admin(&s);
 }
 
