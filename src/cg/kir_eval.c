@@ -298,12 +298,10 @@ int_op(const br_kins *i, unsigned t, const uint64_t *a)
     case BR_K_MAX:
         return (s ? sa < sb : a[0] < a[1]) == (i->op == BR_K_MIN) ? a[0] : a[1];
     case BR_K_ABSDIFF: {
-        bool less = s ? sa < sb : a[0] < a[1];
-        uint64_t d = less ? a[1] - a[0] : a[0] - a[1];
+        int64_t d = s ? sa - sb : (int64_t)(a[0] - a[1]);
 
-        return br_kmod(i->mods, BR_KF_SAT)
-                   ? int_saturate((int64_t)low(d, 16), t)
-                   : d;
+        d = d < 0 ? -d : d;
+        return br_kmod(i->mods, BR_KF_SAT) ? int_saturate(d, t) : (uint64_t)d;
     }
     case BR_K_AND: return a[0] & a[1];
     case BR_K_OR: return a[0] | a[1];

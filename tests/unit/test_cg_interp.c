@@ -463,6 +463,24 @@ TEST(kernel_integers_have_relu)
     ck_assert_mem_eq(r->out, want, sizeof want);
 }
 
+/* Bytes and halves as their signs say: 0 and -1 are one apart, not 255. */
+TEST(kernel_differences_of_signed_bytes_saturate)
+{
+    static const uint32_t want[] = {0x7f7f0101, 0x7f050100, 0x7fff0001};
+    result *r = runs(K("mov.u32 %%r1,0; mov.u32 %%r2,0x7f7fffff;\n"
+                       "vabsdiff4.s32.s32.s32.sat %%r3,%%r1,%%r2,%%r1;\n"
+                       "st.global.u32 [%%d0],%%r3;\n"
+                       "mov.u32 %%r1,0x80fe017f; mov.u32 %%r2,0x7f03007f;\n"
+                       "vabsdiff4.s32.s32.s32.sat %%r3,%%r1,%%r2,%%r1;\n"
+                       "st.global.u32 [%%d0+4],%%r3;\n"
+                       "mov.u32 %%r1,0x80000000; mov.u32 %%r2,0x7fffffff;\n"
+                       "vabsdiff2.s32.s32.s32.sat %%r3,%%r1,%%r2,%%r1;\n"
+                       "st.global.u32 [%%d0+8],%%r3; ret;"),
+                     1, 1, false);
+
+    ck_assert_mem_eq(r->out, want, sizeof want);
+}
+
 TEST(kernel_registers_of_128_bits_are_two_of_64)
 {
     result *r =
