@@ -104,12 +104,15 @@ static void
 whole(const br_kins *i, br_str *out)
 {
     static const uint16_t fields[] = {BR_KF_RND, BR_KF_APPROX, BR_KF_FTZ,
-                                      BR_KF_NAN, BR_KF_SAT,    BR_KF_RELU};
+                                      BR_KF_NAN, BR_KF_XABS,   BR_KF_SAT,
+                                      BR_KF_RELU};
 
     br_str_puts(out, br_kopinfo_of[i->op].text);
     for (size_t k = 0; k < BR_COUNT(fields); k++)
         if (br_kmod(i->mods, fields[k]))
             mod_text(i, fields[k], out);
+    if (br_kmod(i->mods, BR_KF_XABS))
+        br_str_puts(out, ".abs");
     br_str_printf(out, ".%s", br_ktinfo_of[br_ktinfo_of[i->type].elem].text);
 }
 
