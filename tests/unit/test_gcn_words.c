@@ -155,6 +155,74 @@ TEST(gcn_signs_of_halves_flush)
 }
 
 /* Below normal numbers are zeros where the instruction says so. */
+TEST(gcn_bfloat16_is_flushed)
+{
+    SAME({{"cvt.ftz.f32.bf16", "f32", "bf16", NULL},
+          {"cvt.rn.ftz.bf16.f32", "bf16", "f32", NULL},
+          {"cvt.rz.ftz.bf16.f32", "bf16", "f32", NULL}});
+}
+
 /* 19 bits of a float: cut, to even, away from zero. */
+TEST(gcn_tf32_is_rounded_as_asked)
+{
+    SAME({{"cvt.rz.tf32.f32", "b32", "f32", NULL},
+          {"cvt.rn.tf32.f32", "b32", "f32", NULL},
+          {"cvt.rna.tf32.f32", "b32", "f32", NULL},
+          {"cvt.rz.relu.tf32.f32", "b32", "f32", NULL},
+          {"cvt.rna.satfinite.tf32.f32", "b32", "f32", NULL}});
+}
+
+TEST(gcn_bfloat16_becomes_any_number)
+{
+    SAME({{"cvt.rzi.s32.bf16", "s32", "bf16", NULL},
+          {"cvt.rni.u32.bf16", "u32", "bf16", NULL},
+          {"cvt.rmi.s64.bf16", "s64", "bf16", NULL},
+          {"cvt.rpi.u64.bf16", "u64", "bf16", NULL},
+          {"cvt.rni.s16.bf16", "s16", "bf16", NULL},
+          {"cvt.rzi.u16.bf16", "u16", "bf16", NULL},
+          {"cvt.rmi.bf16.bf16", "bf16", "bf16", NULL},
+          {"cvt.f64.bf16", "f64", "bf16", NULL},
+          {"cvt.rn.f16.bf16", "f16", "bf16", NULL},
+          {"cvt.rp.f16.bf16", "f16", "bf16", NULL}});
+}
+
+TEST(gcn_any_number_becomes_bfloat16)
+{
+    SAME({{"cvt.rn.bf16.s32", "bf16", "s32", NULL},
+          {"cvt.rz.bf16.u32", "bf16", "u32", NULL},
+          {"cvt.rm.bf16.s64", "bf16", "s64", NULL},
+          {"cvt.rp.bf16.u64", "bf16", "u64", NULL},
+          {"cvt.rm.bf16.s16", "bf16", "s16", NULL},
+          {"cvt.rp.bf16.u16", "bf16", "u16", NULL},
+          {"cvt.rn.bf16.f64", "bf16", "f64", NULL},
+          {"cvt.rz.bf16.f64", "bf16", "f64", NULL},
+          {"cvt.rn.bf16.f16", "bf16", "f16", NULL},
+          {"cvt.rm.bf16.f16", "bf16", "f16", NULL},
+          {"cvt.rm.bf16.f32", "bf16", "f32", NULL},
+          {"cvt.rp.bf16.f32", "bf16", "f32", NULL}});
+}
+
 /* To 0 to 1, the largest number, or what is not negative. */
+TEST(gcn_conversions_saturate)
+{
+    SAME({{"cvt.rzi.sat.s32.f32", "s32", "f32", NULL},
+          {"cvt.rni.ftz.sat.u16.f32", "u16", "f32", NULL},
+          {"cvt.rpi.sat.u32.f64", "u32", "f64", NULL},
+          {"cvt.rmi.sat.s32.f16", "s32", "f16", NULL},
+          {"cvt.sat.f16.f16", "f16", "f16", NULL},
+          {"cvt.sat.f64.f16", "f64", "f16", NULL},
+          {"cvt.rn.sat.f16.s16", "f16", "s16", NULL},
+          {"cvt.rz.sat.f16.u64", "f16", "u64", NULL},
+          {"cvt.rp.sat.f16.f64", "f16", "f64", NULL},
+          {"cvt.rm.sat.f32.s64", "f32", "s64", NULL},
+          {"cvt.rn.satfinite.f16.f32", "f16", "f32", NULL},
+          {"cvt.rz.relu.satfinite.f16.f32", "f16", "f32", NULL},
+          {"cvt.rn.satfinite.bf16.f32", "bf16", "f32", NULL},
+          {"cvt.rn.satfinite.relu.bf16x2.f32", "bf16x2", "f32", "f32"},
+          {"cvt.rn.satfinite.relu.e4m3x2.f32", "e4m3x2", "f32", "f32"},
+          {"cvt.rn.satfinite.relu.e5m2x2.f16x2", "e5m2x2", "f16x2", NULL},
+          {"cvt.rn.relu.f16x2.e4m3x2", "f16x2", "e4m3x2", NULL},
+          {"cvt.rn.relu.f16x2.e5m2x2", "f16x2", "e5m2x2", NULL}});
+}
+
 /* By a number whose mantissa is all ones: what is just above a tie is no tie. */

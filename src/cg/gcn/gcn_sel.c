@@ -96,9 +96,12 @@ mods_fit(const br_kfn *f, const sel_row *r, const br_kins *i)
             left = cleared(left, BR_KF_APPROX);
     }
     if (is_float(i)) {
-        /* What comes between may not be flushed. */
-        if (r->field != BR_KF_RND || i->op == BR_K_CVT)
+        /* What comes between may not be flushed; bf16's bits are moved. */
+        if (i->op == BR_K_CVT ? i->type != BR_KT_BF16 && i->type2 != BR_KT_BF16
+                              : r->field != BR_KF_RND)
             left = cleared(left, BR_KF_FTZ);
+        if (i->op == BR_K_CVT && br_ktinfo_of[i->type].kind != 'F')
+            left = cleared(left, BR_KF_SAT); /* they do anyhow */
         if (br_kmod(left, BR_KF_RND) <= BR_KM_RND_RP && r->field != BR_KF_RND)
             left = cleared(left, BR_KF_RND);
         if (br_ktinfo_of[i->type].kind == 'F' &&
