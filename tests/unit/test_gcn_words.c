@@ -226,3 +226,11 @@ TEST(gcn_conversions_saturate)
 }
 
 /* By a number whose mantissa is all ones: what is just above a tie is no tie. */
+TEST(gcn_quotients_by_ones_are_rounded_up)
+{
+    SAME({{"or.b64 %d5,%d5,0x000fffffffffffff; and.b64 "
+           "%d5,%d5,0xbfffffffffffffff; div.rn.f64",
+           "f64", "f64", "f64"},
+          {"or.b64 %d4,%d4,0x000fffffffffffff; rcp.rn.f64", "f64", "f64", NULL},
+          {"mov.b64 %d4,0x3fefffffffffffff; rcp.rp.f64", "f64", "f64", NULL}});
+}
