@@ -117,7 +117,10 @@ admin() {
     [ "$(put b "{\"model\":\"$dir/c.gguf\"}")" = 202 ] && await here2 acb || return 1
     wait $asks && ! grep no "$dir/asks" || return 1
     [ "$(put x '{"model":"/nowhere.gguf"}')" = 400 ] && [ "$(put x "{\"model\":\"$dir/key\"}")" = 202 ] || return 1
-    await broken && says x 404 && [ "$(put x '' DELETE)" = 202 ] || return 1
+    await broken x false && says x 404 && [ "$(put x '' DELETE)" = 202 ] || return 1
+    # Who has a name keeps it where the next one does not come.
+    [ "$(put a "{\"model\":\"$dir/key\"}")" = 202 ] && await broken a true && says a 200 || return 1
+    [ "$(put a "{\"model\":\"$dir/a.gguf\"}")" = 202 ] && await mended a && says a 200 || return 1
     await gone x && [ "$(put c '' DELETE)" = 202 ] && await here2 ab && says c 404 && [ "$(put c '' DELETE)" = 404 ] && stop
 }
 # Until SIGHUP: then the list holds, whatever names its files were given.
@@ -146,7 +149,8 @@ unnamed() { [ "$(curl -s -o /dev/null -w '%{http_code}' "$url/v1/completions" -d
 put() { curl -s -o "$dir/answer" -w '%{http_code}' -X "${3:-PUT}" -H "x-api-key: $(cat "$dir/key")" "$url/v1/models/$1" -d "$2"; }
 models() { curl -s -H "x-api-key: $(cat "$dir/key")" "$url/v1/models"; }
 here2() { [ "$(models | tr '{' '\n' | grep '"loaded":true' | grep -o '"id":"[a-z]*"' | tr -cd 'abc')" = "$1" ]; }
-broken() { models | grep -q '"id":"x".*"loaded":false,"error":"'; }
+broken() { models | tr '{' '\n' | grep -q "\"id\":\"$1\".*\"loaded\":$2,.*\"error\":\""; }
+mended() { ! broken "$1" true; }
 gone() { ! models | grep -q "\"id\":\"$1\""; }
 must "a line of --model-list changes" swap
 must "a mistake in --model-list changes nothing" mistakes

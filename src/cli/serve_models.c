@@ -419,17 +419,21 @@ try_load(server *s, served *m, br_status *st)
 }
 
 /* What was here before may be again when it is asked for the next time, a file
- * that is written anew, say; what never was is left out. */
+ * that is written anew, say; what never was is left out. One that has its name
+ * stays, and says why. */
 static void
 not_loaded(server *s, served *m, const br_status *st)
 {
+    served *old = namesake(s, m);
+
     br_log(BR_EV_http_failed, "%s", st->msg);
     br_mutex_lock(&s->lock);
     m->rests = m->was_here;
     m->wanted = m->was_here;
     br_str_clear(&m->error);
-    if (!namesake(s, m)) /* else that one stays */
-        br_str_puts(&m->error, st->msg);
+    if (old)
+        br_str_clear(&old->error);
+    br_str_puts(old ? &old->error : &m->error, st->msg);
     br_mutex_unlock(&s->lock);
     br_http_failed(s->http, m->name, st);
 }

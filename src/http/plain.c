@@ -171,9 +171,28 @@ br_on_metrics(br_http *h, br_http_conn *c)
     br_str_fini(&out);
 }
 
+typedef struct failure {
+    const char *name;
+    br_str *out; /* NULL: it is told */
+} failure;
+
+static void
+put_failure(void *to, const char *name, const char *why)
+{
+    failure *f = to;
+
+    if (!why || !f->out || strcmp(name, f->name) != 0)
+        return;
+    br_str_puts(f->out, ",\"error\":");
+    br_put_jsonz(f->out, why);
+    f->out = NULL;
+}
+
 static void
 put_model(const br_http *h, const br_http_model *m, br_str *out)
 {
+    failure f = {m->name, out}; /* of what was to take its place */
+
     br_str_puts(out, "{\"id\":");
     br_put_jsonz(out, m->name);
     br_str_printf(out,
@@ -192,6 +211,8 @@ put_model(const br_http *h, const br_http_model *m, br_str *out)
                       ",\"price_prompt\":%u,\"price_cached\":%u,"
                       "\"price_generated\":%u",
                       m->prices.prompt, m->prices.cached, m->prices.generated);
+    if (h->config.listed)
+        h->config.listed(h->config.ctx, put_failure, &f);
     br_str_putc(out, '}');
 }
 

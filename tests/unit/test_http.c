@@ -672,7 +672,7 @@ on_listed(void *ctx, void (*name)(void *to, const char *name, const char *why),
     name(to, "fake", NULL);
     name(to, "a \"third\"", "not \"whole\"");
     name(to, "fourth", NULL);
-    name(to, "fake", NULL); /* it comes in place of the first */
+    name(to, "fake", "no \"place\""); /* in place of the first */
 }
 
 TEST(http_models_that_are_not_loaded_are_listed)
@@ -688,7 +688,8 @@ TEST(http_models_that_are_not_loaded_are_listed)
     a = sk_ask(&k, "GET /v1/models", "", NULL);
     ck_assert_msg(
         strstr(a.body, "\"data\":[{\"id\":\"fake\",") &&
-            strstr(a.body, ",\"loaded\":true},{\"id\":\"a \\\"third\\\"") &&
+            strstr(a.body, ",\"loaded\":true,\"error\":\"no \\\"place\\\"\"},{"
+                           "\"id\":\"a \\\"third\\\"") &&
             strstr(a.body, ",\"loaded\":false,\"error\":\"not \\\"whole\\\"\"},"
                            "{\"id\":\"fourth\",") &&
             strstr(a.body, ",\"owned_by\":\"brass\",\"loaded\":false}]}"),
@@ -700,9 +701,9 @@ TEST(http_models_that_are_not_loaded_are_listed)
                       strstr(a.body, "\"loaded\":false}"),
                   "%s", a.body);
     a = sk_ask(&k, "GET /v1/models/fake", "", NULL);
-    ck_assert(a.status == 200 && strstr(a.body, "\"loaded\":true}"));
+    ck_assert(a.status == 200 && strstr(a.body, "\"loaded\":true,\"error\":"));
     a = sk_ask(&k, "GET /v1/models/f%61k%65", "", NULL);
-    ck_assert(a.status == 200 && strstr(a.body, "\"loaded\":true}"));
+    ck_assert(a.status == 200 && strstr(a.body, "\"loaded\":true,\"error\":"));
     a = sk_ask(&k, "GET /v1/models/fake%00", "", NULL);
     ck_assert_int_eq(a.status, 404);
     a = sk_ask(&k, "GET /v1/models/fifth", "", NULL);
