@@ -209,9 +209,9 @@ br_code br_out_map(br_out *o, size_t n, uint8_t **p, br_status *st) BR_MUST_USE;
 /* Whether br_out_begin made a file of this name in a process that is gone. */
 bool br_out_is_left_over(const char *name);
 
-/* mkdir -p, for the user alone (folder.c). One that cannot be made is noticed
- * by who opens a file in it. */
-void br_folder_make(br_str *path);
+/* mkdir -p, for the user alone (folder.c). Not 0: errno, why it is not there;
+ * who only looks for a file in it notices by itself. */
+int br_folder_make(br_str *path);
 /* A variable of that environment that is not empty, or NULL. */
 const char *br_env_find(char *const *env, const char *name);
 /* Appends what the variable `xdg` names or else HOME/HOME_PATH, and /brass.

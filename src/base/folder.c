@@ -11,18 +11,27 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-void
+int
 br_folder_make(br_str *path)
 {
+    struct stat is;
+    int why = 0;
+
     for (size_t i = 1; !path->oom && i <= path->n; i++) {
         char c = path->at[i];
 
         if (c && c != '/')
             continue;
         path->at[i] = 0;
-        (void)mkdir(path->at, 0700);
+        if (mkdir(path->at, 0700) != 0 && errno != EEXIST && !why)
+            why = errno;
         path->at[i] = c;
     }
+    if (path->oom)
+        return ENOMEM;
+    if (path->n && stat(path->at, &is) == 0)
+        return S_ISDIR(is.st_mode) ? 0 : ENOTDIR;
+    return why ? why : ENOENT;
 }
 
 const char *

@@ -106,7 +106,7 @@ br_kcache_keep(const br_kcache *c, const char *key, const br_kcode *code)
 
     if (c->folder && c->most) {
         br_str_puts(&path, c->folder);
-        br_folder_make(&path);
+        (void)br_folder_make(&path);
         br_str_clear(&path);
         ok = name_file(c, key, &path) &&
              br_x86_pack(&z, &blob, &lines, code, NULL) == BR_OK;

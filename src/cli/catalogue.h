@@ -65,8 +65,10 @@ bool br_model_fits(uint64_t bytes, uint64_t memory_bytes);
 
 /* ---- the store (store.c) ------------------------------------------------- */
 
-/* The folder; it is made when it is the default one. */
+/* The folder; it is made where that can be. */
 br_code br_store_dir(const br_cli *cli, br_str *dir, br_status *st) BR_MUST_USE;
+/* Makes it; IO: why it is not there. */
+br_code br_store_make(br_str *dir, br_status *st) BR_MUST_USE;
 /* No file name but a plain one: letters, digits and "._-", no dot first. */
 bool br_store_plain(const char *name);
 /* The path of a model in the store by any of its names. NOT_FOUND: with the

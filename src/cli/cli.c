@@ -113,7 +113,7 @@ br_cli_cache(const br_cli *cli, br_str *path)
 {
     if (!br_cli_folder(cli, "XDG_CACHE_HOME", ".cache", path) || path->oom)
         return NULL;
-    br_folder_make(path);
+    (void)br_folder_make(path);
     return path->at;
 }
 

@@ -30,7 +30,7 @@ br_lines_open(br_lines **out, br_cli *cli, const char *prompt, br_status *st)
         bool keep =
             br_cli_folder(cli, "XDG_STATE_HOME", ".local/state", &history);
 
-        br_folder_make(&history);
+        (void)br_folder_make(&history);
         br_str_puts(&history, "/history");
         l->editor = br_editor_open(cli, prompt,
                                    keep && !history.oom ? history.at : NULL);

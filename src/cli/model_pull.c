@@ -418,6 +418,10 @@ get_file(pull *p, br_status *st)
         code = fail_io(st, p->part.at, "sync");
     close(p->fd);
     p->fd = -1;
+    if (code != BR_OK && p->have == 0) { /* nothing to go on with */
+        (void)unlink(p->part.at);
+        (void)unlink(p->from.at);
+    }
     return code;
 }
 
@@ -492,6 +496,7 @@ run(pull *p, br_status *st)
         return br_fail(st, BR_E_UNSUPPORTED,
                        "this build downloads nothing: install "
                        "libcurl4-openssl-dev and pkg-config, then make");
+    BR_TRY(br_store_make(&p->dir, st));
     br_str_printf(&lock, "%s/.pull.lock", p->dir.at);
     code = lock.oom ? br_fail(st, BR_E_OOM, "out of memory")
                     : br_os_lock_take(&p->lock, lock.at, st);

@@ -256,7 +256,7 @@ get_keep(server *s, br_status *st)
     if (!folder)
         return BR_OK;
     br_str_puts(&path, folder);
-    br_folder_make(&path);
+    (void)br_folder_make(&path);
     br_str_fini(&path);
     if (stat(folder, &is) != 0)
         return br_fail(st, BR_E_IO, "--keep: %s: %s", folder, strerror(errno));

@@ -37,8 +37,19 @@ br_store_dir(const br_cli *cli, br_str *dir, br_status *st)
         br_str_puts(dir, "/models");
     if (dir->oom)
         return br_fail(st, BR_E_OOM, "out of memory");
-    br_folder_make(dir);
+    (void)br_folder_make(dir);
     return BR_OK;
+}
+
+br_code
+br_store_make(br_str *dir, br_status *st)
+{
+    int why = br_folder_make(dir);
+
+    return why == 0 ? BR_OK
+                    : br_fail(st, BR_E_IO,
+                              "%s: cannot make this folder of models: %s",
+                              dir->at, strerror(why));
 }
 
 /* ---- by name ------------------------------------------------------------- */
@@ -110,9 +121,11 @@ br_store_find(const br_cli *cli, const char *name, br_str *path, br_status *st)
 /* ---- the active one ------------------------------------------------------ */
 
 static br_code
-active_file(const br_cli *cli, br_str *out, br_status *st)
+active_file(const br_cli *cli, bool make, br_str *out, br_status *st)
 {
     BR_TRY(br_store_dir(cli, out, st));
+    if (make)
+        BR_TRY(br_store_make(out, st));
     br_str_puts(out, "/active");
     return out->oom ? br_fail(st, BR_E_OOM, "out of memory") : BR_OK;
 }
@@ -123,7 +136,7 @@ br_store_active(const br_cli *cli, br_str *path, br_status *st)
     br_str file = {0};
     char *text = NULL;
     size_t n = 0;
-    br_code code = active_file(cli, &file, st);
+    br_code code = active_file(cli, false, &file, st);
 
     if (code == BR_OK && access(file.at, F_OK) != 0)
         code = br_fail(st, BR_E_NOT_FOUND,
@@ -145,7 +158,7 @@ br_code
 br_store_set_active(const br_cli *cli, const char *path, br_status *st)
 {
     br_str file = {0}, text = {0};
-    br_code code = active_file(cli, &file, st);
+    br_code code = active_file(cli, path != NULL, &file, st);
 
     if (code == BR_OK && !path) {
         (void)unlink(file.at);

@@ -92,6 +92,17 @@ pull_fails(const home *h, const char *what, int code, const char *words)
                      0);
 }
 
+/* Nothing came, and nothing is left of it. */
+static void
+check_no_part(const home *h, const char *what)
+{
+    const char *part = t_printf(".part-%s-Q8_0.gguf", what);
+    const char *from = t_printf(".from-%s-Q8_0.gguf", what);
+
+    ck_assert_int_ne(access(stored(h, part), F_OK), 0);
+    ck_assert_int_ne(access(stored(h, from), F_OK), 0);
+}
+
 TEST(pull_gets_a_model_of_the_catalogue)
 {
     home h = make_home();
@@ -153,6 +164,7 @@ TEST(pull_refuses_what_is_not_the_model)
     pull_fails(&h, "wrong", 3, "the SHA-256 is ");
     pull_fails(&h, "long", 3, t_printf("sends more than %zu bytes", h.n));
     pull_fails(&h, "none", 3, "none.gguf: the server answers 404");
+    check_no_part(&h, "none");
     pull_fails(&h, "else", 3, "the server sends from byte 7 on, not from 0");
     pull_fails(&h, "dead", 1, "the server answers 503");
     pull_fails(&h, t_printf("http://127.0.0.1:%d/html.gguf", h.port), 3,
@@ -476,6 +488,29 @@ TEST(the_active_model_is_taken_where_none_is_named)
     ck_assert_int_eq(r.exit, 3);
     t_run(&r, "model", "rm", "../store/ok-Q8_0");
     ck_assert_int_eq(r.exit, 3);
+}
+
+/* A link into nowhere cannot be made a folder of, whoever asks. */
+TEST(a_folder_of_models_that_cannot_be_made_is_named)
+{
+    const char *words = t_printf("%s/nowhere/store: cannot make this folder of "
+                                 "models: No such file or directory\n",
+                                 t_tmpdir());
+    t_proc r;
+
+    make_home();
+    ck_assert_int_eq(
+        symlink("/nonexistent/x", t_printf("%s/nowhere", t_tmpdir())), 0);
+    setenv("BRASS_MODELS", t_printf("%s/nowhere/store", t_tmpdir()), 1);
+    t_run(&r, "model", "use", "models/demo.gguf");
+    ck_assert_str_eq(r.err, t_printf("brass model use: %s", words));
+    ck_assert_int_eq(r.exit, 1);
+    t_run(&r, "model", "pull", "ok");
+    ck_assert_str_eq(r.err, t_printf("brass model pull: %s", words));
+    t_write(t_printf("%s/file", t_tmpdir()), "x", 1);
+    setenv("BRASS_MODELS", t_printf("%s/file", t_tmpdir()), 1);
+    t_run(&r, "model", "use", "models/demo.gguf");
+    ck_assert_ptr_nonnull(strstr(r.err, "of models: Not a directory"));
 }
 
 TEST(the_active_model_serves_where_none_is_named)
