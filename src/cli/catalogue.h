@@ -81,8 +81,8 @@ br_code br_store_active(const br_cli *cli, br_str *path,
 br_code br_store_set_active(const br_cli *cli, const char *path,
                             br_status *st) BR_MUST_USE;
 
-/* What a command's MODEL means: a file that is there, else a name of the
- * store; NULL: the active model. */
+/* What a command's MODEL means: a file that is there and may be a model, else a
+ * name of the store; NULL: the active model. */
 br_code br_cli_model(const br_cli *cli, const char *given, br_str *path,
                      br_status *st) BR_MUST_USE;
 

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/catalogue.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -172,16 +173,44 @@ br_store_set_active(const br_cli *cli, const char *path, br_status *st)
     return code;
 }
 
+/* A folder of another's, a script: what nobody means who names a model. */
+static bool
+no_model(const char *path)
+{
+    char begin[4];
+    br_str config = {0};
+    ssize_t n;
+    int fd;
+    bool no;
+
+    br_str_printf(&config, "%s/config.json", path);
+    no = !config.oom && access(config.at, F_OK) != 0;
+    br_str_fini(&config);
+    fd = no ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    if (fd < 0)
+        return false; /* who opens it says why not */
+    n = read(fd, begin, sizeof begin);
+    close(fd);
+    return n != sizeof begin || memcmp(begin, "GGUF", sizeof begin) != 0;
+}
+
 br_code
 br_cli_model(const br_cli *cli, const char *given, br_str *path, br_status *st)
 {
+    br_status none = {0};
+
     if (!given)
         return br_store_active(cli, path, st) == BR_E_NOT_FOUND
                    ? (st->code = BR_E_USAGE)
                    : st->code;
-    if (br_store_plain(given) || strchr(given, ':'))
-        if (access(given, F_OK) != 0 && !strstr(given, ".gguf"))
+    if ((br_store_plain(given) || strchr(given, ':')) &&
+        !strstr(given, ".gguf")) {
+        if (access(given, F_OK) != 0)
             return br_store_find(cli, given, path, st);
+        if (no_model(given) && br_store_find(cli, given, path, &none) == BR_OK)
+            return BR_OK;
+        br_str_clear(path);
+    }
     br_str_puts(path, given);
     return path->oom ? br_fail(st, BR_E_OOM, "out of memory") : BR_OK;
 }

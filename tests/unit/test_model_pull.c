@@ -490,6 +490,27 @@ TEST(the_active_model_is_taken_where_none_is_named)
     ck_assert_int_eq(r.exit, 3);
 }
 
+TEST(a_name_is_a_model_s_where_the_file_of_that_name_is_none)
+{
+    t_proc r;
+
+    make_home();
+    t_run(&r, "model", "pull", "ok");
+    ck_assert_int_eq(chdir(t_tmpdir()), 0);
+    t_write("ok", "#!/bin/sh\n", 10);
+    t_run(&r, "model", "info", "ok");
+    ck_assert_ptr_nonnull(strstr(r.out, "mamba2 (verified)"));
+    ck_assert_int_eq(unlink("ok"), 0);
+    ck_assert_int_eq(mkdir("ok", 0700), 0);
+    t_run(&r, "model", "info", "ok");
+    ck_assert_ptr_nonnull(strstr(r.out, "mamba2 (verified)"));
+    t_run(&r, "model", "info", "./ok");
+    ck_assert_ptr_nonnull(strstr(r.err, "a folder without config.json"));
+    t_write("other", "GGUF", 4);
+    t_run(&r, "model", "info", "other");
+    ck_assert_ptr_eq(strstr(r.err, "brass model info: other: "), r.err);
+}
+
 /* A link into nowhere cannot be made a folder of, whoever asks. */
 TEST(a_folder_of_models_that_cannot_be_made_is_named)
 {
