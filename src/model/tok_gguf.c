@@ -212,6 +212,7 @@ read_flags(br_tok *t, const br_gguf *g, br_status *st)
     BR_TRY(bool_key(g, "add_sep_token", &t->add_sep, st));
     BR_TRY(bool_key(g, "add_space_prefix", &t->space_prefix, st));
     BR_TRY(bool_key(g, "brass_space_prefix_once", &t->prefix_once, st));
+    BR_TRY(bool_key(g, "brass_nfc", &t->nfc, st));
     BR_TRY(bool_key(g, "remove_extra_whitespaces", &t->squeeze_spaces, st));
     BR_TRY(bool_key(g, "normalizer.lowercase", &t->lower, st));
     t->strip_accents = t->lower;
@@ -219,6 +220,25 @@ read_flags(br_tok *t, const br_gguf *g, br_status *st)
     if (t->kind == BR_TOK_MPE) {
         /* files of Gemma 4 exist that say no, and mean yes */
         t->add_bos = t->add_bos || br_text_is(text_key(g, "model"), "gemma4");
+    }
+    return BR_OK;
+}
+
+/* Tokens that swallow blanks at this side: ids, in a key of ours. */
+static br_code
+read_sides(br_tok *t, const br_gguf *g, const char *name, uint8_t side,
+           br_status *st)
+{
+    const br_gguf_kv *kv = key(g, name);
+    int64_t id;
+
+    if (kv && kv->type != BR_GGUF_ARR)
+        return br_fail(st, BR_E_FORMAT, PREFIX "%s: it is no array", name);
+    for (uint64_t i = 0; kv && i < kv->n; i++) {
+        if (!br_gguf_i64(kv, i, &id) || id < 0 || id >= (int64_t)t->n)
+            return br_fail(st, BR_E_FORMAT, PREFIX "%s[%llu]: it is no token",
+                           name, (unsigned long long)i);
+        t->strip[id] |= side;
     }
     return BR_OK;
 }
@@ -339,6 +359,8 @@ load(br_tok *t, const br_gguf *g, const char *pre, br_status *st)
     BR_TRY(read_roles(t, g, st));
     BR_TRY(read_flags(t, g, st));
     read_strips(t, g);
+    BR_TRY(read_sides(t, g, "brass_lstrip", BR_TOK_LSTRIP, st));
+    BR_TRY(read_sides(t, g, "brass_rstrip", BR_TOK_RSTRIP, st));
     return br_tok_finish(t, st);
 }
 

@@ -168,6 +168,34 @@ put_scores(out *o)
 
 /* ---- the rest ----------------------------------------------------------- */
 
+/* Ids of the tokens that swallow blanks at this side. */
+static br_code
+put_strips(out *o, const char *key, uint8_t side)
+{
+    uint32_t *ids = br_arena_new(&o->a, uint32_t, o->t->n + 1), n = 0;
+
+    if (!ids)
+        return br_tok_oom(o->st);
+    for (uint32_t i = 0; i < o->t->n; i++)
+        if (o->t->strip[i] & side)
+            ids[n++] = i;
+    if (n)
+        br_gguf_w_array(o->w, key, BR_GGUF_U32, ids, n);
+    return BR_OK;
+}
+
+/* Keys of ours: nobody has any for these, and others pass over them. */
+static br_code
+put_habits(out *o)
+{
+    if (o->t->space_prefix && o->t->prefix_once)
+        br_gguf_w_bool(o->w, PREFIX "brass_space_prefix_once", true);
+    if (o->t->nfc)
+        br_gguf_w_bool(o->w, PREFIX "brass_nfc", true);
+    BR_TRY(put_strips(o, PREFIX "brass_lstrip", BR_TOK_LSTRIP));
+    return put_strips(o, PREFIX "brass_rstrip", BR_TOK_RSTRIP);
+}
+
 static void
 put_roles(out *o)
 {
@@ -184,8 +212,6 @@ put_roles(out *o)
     br_gguf_w_bool(o->w, PREFIX "add_eos_token",
                    o->t->add_eos || o->t->add_sep);
     br_gguf_w_bool(o->w, PREFIX "add_space_prefix", o->t->space_prefix);
-    if (o->t->space_prefix && o->t->prefix_once) /* ours: nobody has a key */
-        br_gguf_w_bool(o->w, PREFIX "brass_space_prefix_once", true);
 }
 
 static br_code
@@ -234,8 +260,10 @@ br_tok_write(const br_tok *t, uint64_t rows, br_gguf_writer *w, br_status *st)
     o.n = (uint32_t)rows;
     br_arena_init(&o.a, 0);
     code = t->kind == BR_TOK_BPE ? put_bpe(&o) : put_spm(&o);
-    if (code == BR_OK)
+    if (code == BR_OK) {
         put_roles(&o);
+        code = put_habits(&o);
+    }
     br_arena_fini(&o.a);
     return code;
 }

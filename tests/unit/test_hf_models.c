@@ -597,6 +597,39 @@ TEST(hf_blank_before_the_first_piece_only)
     }
 }
 
+/* What the folder's tokenizer does to a text, the file's does, too. */
+TEST(hf_nfc_and_blanks_that_tokens_swallow_are_kept)
+{
+    static const char *const texts[] = {"e\xCC\x81", "<s>  ab", "ab  </s> ab",
+                                        "ab <s> ab"};
+    const char *dir = t_tmpdir(), *json = "tokenizer.json", *at;
+    br_status st = {0};
+    br_gguf *g, *back;
+    br_tok *theirs, *ours;
+    size_t n;
+
+    t_ok(br_gguf_open(&g, t_repo("tests/data/gguf/ok_model.gguf"), &st), &st);
+    there_and_back(g, "LlamaForCausalLM");
+    br_gguf_close(g);
+    at = strstr(t_read(t_printf("%s/%s", dir, json), &n), "\"pre_tokenizer");
+    hfk_put(dir, json,
+            t_printf("{\"normalizer\":{\"type\":\"NFC\"},\"added_tokens\":["
+                     "{\"id\":258,\"content\":\"<s>\",\"special\":true,"
+                     "\"rstrip\":true},{\"id\":260,\"content\":\"</s>\","
+                     "\"special\":true,\"lstrip\":true}],%s",
+                     at));
+    back = hfk_convert_ok(dir);
+    t_ok(br_tok_open(&theirs, dir, NULL, &st), &st);
+    t_ok(br_tok_from_gguf(&ours, back, NULL, &st), &st);
+    for (size_t i = 0; i < BR_COUNT(texts); i++)
+        ck_assert_str_eq(tk_ids(ours, texts[i], BR_TOK_PARSE_SPECIAL),
+                         tk_ids(theirs, texts[i], BR_TOK_PARSE_SPECIAL));
+    ck_assert_str_eq(tk_ids(ours, "<s>  ab", BR_TOK_PARSE_SPECIAL), "258 256");
+    br_tok_free(theirs);
+    br_tok_free(ours);
+    br_gguf_close(back);
+}
+
 /* Logits without it would be wrong, and nothing would say so. */
 TEST(a_bias_that_no_graph_asks_for_is_no_model)
 {
