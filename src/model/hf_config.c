@@ -169,6 +169,23 @@ check_experts(br_hf *h)
     return BR_OK;
 }
 
+/* Members that say another model than this class here. */
+static br_code
+check_same_model(br_hf *h)
+{
+    const br_json *causal = member(h->config, "is_causal");
+    const br_json *both = member(h->config, "use_bidirectional_attention");
+    double limit = 7;
+
+    if ((causal && causal->kind == BR_J_BOOL && !causal->b) ||
+        (both && (both->kind != BR_J_BOOL || both->b)))
+        return refuse(h, "'is_causal', 'use_bidirectional_attention': tokens "
+                         "that see later ones are not computed here");
+    if (h->arch->flags & BR_HF_MXFP4 && member(h->config, "swiglu_limit"))
+        BR_TRY(get_f64(h, h->config, "swiglu_limit", &limit));
+    return limit == 7 ? BR_OK : refuse(h, "'swiglu_limit' is not 7");
+}
+
 /* Which layers see a window only is not in every file of GGUF: where it is
  * not, they have to be those of the architecture's row. */
 static br_code
@@ -250,6 +267,7 @@ check_plain(br_hf *h)
                                 "'gelu_pytorch_tanh'"
                               : "'hidden_act' is not 'silu'");
     BR_TRY(check_layers(h));
+    BR_TRY(check_same_model(h));
     return h->arch->flags & BR_HF_EXPERTS ? check_experts(h) : BR_OK;
 }
 

@@ -597,6 +597,51 @@ TEST(hf_blank_before_the_first_piece_only)
     }
 }
 
+/* Of a folder of this class whose config.json says more; "": none. */
+static const char *
+error_with(const br_gguf *g, const char *class, const char *more)
+{
+    const char *dir = t_tmpdir();
+    job j = {.g = g, .class = class};
+    br_hf_desc d = {NULL, NULL, NULL};
+    br_hf_stats s;
+    br_status st = {0};
+    char *config = config_back(&j);
+
+    config[strlen(config) - 1] = 0;
+    hfk_put(dir, "config.json", t_printf("%s,%s}", config, more));
+    (void)!br_hf_convert(dir, t_printf("%s/out.gguf", dir), &d, &s, &st);
+    return t_printf("%s", st.msg);
+}
+
+/* Members that make the model another one than its class says. */
+TEST(hf_of_a_model_that_is_another_is_refused)
+{
+    br_status st = {0};
+    br_gguf *g;
+
+    t_ok(br_gguf_open(&g, t_repo("tests/data/gguf/ok_model.gguf"), &st), &st);
+    there_and_back(g, "LlamaForCausalLM");
+    ck_assert_str_eq(error_with(g, "LlamaForCausalLM", "\"is_causal\":true"),
+                     "");
+    ck_assert_ptr_nonnull(
+        strstr(error_with(g, "LlamaForCausalLM", "\"is_causal\":false"),
+               "tokens that see later ones are not computed here"));
+    ck_assert_ptr_nonnull(
+        strstr(error_with(g, "LlamaForCausalLM",
+                          "\"use_bidirectional_attention\":true"),
+               "tokens that see later ones are not computed here"));
+    br_gguf_close(g);
+    t_ok(br_gguf_open(&g, t_repo("tests/data/logits/gpt-oss.gguf"), &st), &st);
+    there_and_back(g, "GptOssForCausalLM");
+    ck_assert_str_eq(error_with(g, "GptOssForCausalLM", "\"swiglu_limit\":7.0"),
+                     "");
+    ck_assert_ptr_nonnull(
+        strstr(error_with(g, "GptOssForCausalLM", "\"swiglu_limit\":5"),
+               "config.json: 'swiglu_limit' is not 7"));
+    br_gguf_close(g);
+}
+
 /* What the folder's tokenizer does to a text, the file's does, too. */
 TEST(hf_nfc_and_blanks_that_tokens_swallow_are_kept)
 {
