@@ -611,14 +611,13 @@ run_loop(jj_run *r, jj_scope *sc, const jj_node *n, const jj_val *over,
          int depth, br_str *out)
 {
     jj_loop *loop = br_arena_new(&r->arena, jj_loop, 1);
+    bool any = false; /* as Jinja2 has it: got to the end of its body once */
     jj_list *items;
 
     if (!loop)
         return jj_oom(r);
     BR_TRY(loop_items(r, sc, n, over, &items));
     *loop = (jj_loop){.items = items, .depth = depth, .node = n, .scope = sc};
-    if (items->n == 0 && n->kid[4])
-        return exec(r, sc, n->kid[4], out);
     for (loop->i = 0; loop->i < items->n; loop->i++) {
         jj_scope *inner = child_scope(r, sc);
         if (!inner)
@@ -627,12 +626,13 @@ run_loop(jj_run *r, jj_scope *sc, const jj_node *n, const jj_val *over,
                       (jj_val){.type = JV_LOOP, .loop = loop}));
         BR_TRY(assign(r, inner, n->kid[0], items->at[loop->i]));
         BR_TRY(exec(r, inner, n->kid[3], out));
+        any |= !r->continuing && !r->breaking;
         r->continuing = false;
         if (r->breaking)
             break;
     }
     r->breaking = false;
-    return BR_OK;
+    return any || !n->kid[4] ? BR_OK : exec(r, sc, n->kid[4], out);
 }
 
 /* Values are those of the scope around: with a = 1, b = a sees the outer a. */

@@ -202,6 +202,20 @@ TEST(jinja_loops_and_scopes)
     same("{% set t | upper %}ab{% endset %}{{ t }}", "{}", "AB");
 }
 
+/* Each as Jinja2 3.1 has it. */
+TEST(jinja_else_of_a_loop_that_never_got_to_its_end)
+{
+    same("{% for i in [1, 2] %}{% break %}{% else %}E{% endfor %}", "{}", "E");
+    same("{% for i in [1, 2] %}{% continue %}{% else %}E{% endfor %}", "{}",
+         "E");
+    same("{% for i in [1, 2] %}{{ i }}{% if i == 2 %}{% break %}{% endif %}"
+         "{% else %}E{% endfor %}",
+         "{}", "12");
+    same("{% for i in [1, 2] %}{% for j in [3] %}{% break %}{% else %}{{ i }}"
+         "{% endfor %}{% else %}E{% endfor %}",
+         "{}", "12");
+}
+
 TEST(jinja_words_are_letters_and_digits)
 {
     same("{{ 'a_b c-d é1'|wordcount }} {{ ' - '|wordcount }} "
