@@ -6,6 +6,7 @@
 #include "model/jinja_lib.h"
 #include "model/unicode.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -101,8 +102,6 @@ SIMPLE(integer, b->type == JV_INT)
 SIMPLE(number, number(b))
 SIMPLE(string, b->type == JV_STR)
 SIMPLE(mapping, b->type == JV_DICT)
-SIMPLE(even, b->type == JV_INT && b->i % 2 == 0)
-SIMPLE(odd, b->type == JV_INT && b->i % 2 != 0)
 SIMPLE(iterable, b->type == JV_LIST || b->type == JV_TUPLE ||
                      b->type == JV_DICT || b->type == JV_STR ||
                      b->type == JV_UNDEF)
@@ -123,6 +122,39 @@ TEST_FN(in)
     if (!a->n_pos)
         return jj_err(r, "'in' needs an argument");
     return jj_contains(r, &a->pos[0], b, out);
+}
+
+/* Python's value % 2: of true, which is 1, and of fractions, too. */
+static br_code
+half(jj_run *r, const jj_val *b, double *rest)
+{
+    if (!number(b))
+        return jj_err(r, "'even' and 'odd' need a number, not %s",
+                      jj_type_name(b));
+    *rest = b->type == JV_FLOAT ? fmod(b->f, 2)
+            : b->type == JV_INT ? (double)(b->i % 2)
+                                : b->b;
+    return BR_OK;
+}
+
+TEST_FN(even)
+{
+    double rest = 0;
+
+    (void)a;
+    BR_TRY(half(r, b, &rest));
+    *out = rest == 0;
+    return BR_OK;
+}
+
+TEST_FN(odd)
+{
+    double rest = 0;
+
+    (void)a;
+    BR_TRY(half(r, b, &rest));
+    *out = rest == 1 || rest == -1; /* Python's is never below 0 */
+    return BR_OK;
 }
 
 TEST_FN(divisibleby)

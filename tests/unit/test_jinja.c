@@ -216,6 +216,16 @@ TEST(jinja_else_of_a_loop_that_never_got_to_its_end)
          "{}", "12");
 }
 
+TEST(jinja_odd_and_even_are_of_all_numbers)
+{
+    same("{{ true is odd }} {{ false is even }} {{ true is even }}", "{}",
+         "True True False");
+    same("{{ 2.0 is even }} {{ 3.5 is odd }} {{ -3.0 is odd }} {{ -3 is odd }}",
+         "{}", "True False True True");
+    same("{{ '2' is even }}", "{}",
+         "!line 1: 'even' and 'odd' need a number, not a string");
+}
+
 TEST(jinja_words_are_letters_and_digits)
 {
     same("{{ 'a_b c-d é1'|wordcount }} {{ ' - '|wordcount }} "
