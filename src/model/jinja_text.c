@@ -621,31 +621,36 @@ LIB_FN(replace)
     return done(r, &s, out);
 }
 
-/* Every line but the first by `width` blanks (or a string); empty lines stay
- * empty unless blank is set. */
+/* Every line but the first by `width` blanks (or a string); empty ones stay empty
+ * unless blank is set. Lines are Python's, and end in \n then. */
 LIB_FN(indent)
 {
     const jj_val *w = jj_arg(a, 0, "width");
     int64_t width = jj_arg_int(a, 0, "width", 4);
     bool first = jj_arg_true(a, 1, "first"), blank = jj_arg_true(a, 2, "blank");
+    size_t n = 0, ends = 0;
     br_str s = {0};
     br_text t;
 
     BR_TRY(text_of(r, b, &t));
     if (width < 0 || width > BR_JINJA_MAX_INDENT)
         return jj_err(r, "'indent' by 0 to %d", BR_JINJA_MAX_INDENT);
-    for (bool start = true; t.n; start = false) {
-        const char *q = memchr(t.p, '\n', t.n);
-        size_t n = q ? (size_t)(q - t.p) : t.n;
-        if ((!start || first) && (n || blank)) {
-            if (w && w->type == JV_STR)
-                br_str_put(&s, w->s, w->n);
-            else
-                br_str_printf(&s, "%*s", (int)width, "");
-        }
-        br_str_put(&s, t.p, n + (q != NULL));
-        t.p += n + (q != NULL);
-        t.n -= n + (q != NULL);
+    /* Jinja2 puts a \n behind it before it looks for lines. */
+    t.n -= t.n && t.p[t.n - 1] == '\r';
+    for (bool start = true; start || ends; start = false) {
+        br_str_puts(&s, start ? "" : "\n");
+        t.p += n + ends;
+        t.n -= n + ends;
+        for (n = ends = 0; n < t.n; n++)
+            if ((ends = line_break(t.p + n, t.p + t.n)))
+                break;
+        if (!(start ? first : n || blank))
+            ;
+        else if (w && w->type == JV_STR)
+            br_str_put(&s, w->s, w->n);
+        else
+            br_str_printf(&s, "%*s", (int)width, "");
+        br_str_put(&s, t.p, n);
     }
     return done(r, &s, out);
 }

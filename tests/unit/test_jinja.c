@@ -226,6 +226,18 @@ TEST(jinja_odd_and_even_are_of_all_numbers)
          "!line 1: 'even' and 'odd' need a number, not a string");
 }
 
+TEST(jinja_indents_lines_as_python_has_them)
+{
+    same("{{ s|indent(2) }}", "{\"s\": \"a\\r\\nb\\rc\\u2028d\"}",
+         "a\n  b\n  c\n  d");
+    same("[{{ s|indent(2) }}]", "{\"s\": \"a\\n\\n\"}", "[a\n\n]");
+    same("[{{ s|indent(2) }}]", "{\"s\": \"a\\r\"}", "[a]");
+    same("[{{ s|indent(2, true, true) }}]", "{\"s\": \"a\\n\"}", "[  a\n  ]");
+    same("[{{ s|indent(2, true) }}]", "{\"s\": \"\\na\\n\\nb\"}",
+         "[  \n  a\n\n  b]");
+    same("[{{ ''|indent(2, true) }}][{{ ''|indent(2) }}]", "{}", "[  ][]");
+}
+
 TEST(jinja_words_are_letters_and_digits)
 {
     same("{{ 'a_b c-d é1'|wordcount }} {{ ' - '|wordcount }} "
