@@ -39,6 +39,23 @@ missing(const br_model *m, const field *f, br_status *st)
                    m->arch->name, f->key);
 }
 
+/* A number of which graphs have one, from a file that has one for each layer. */
+static br_code
+check_one(const br_model *m, const field *f, const br_gguf_kv *kv,
+          br_status *st)
+{
+    double first = 0, v = 0;
+
+    (void)br_gguf_f64(kv, 0, &first);
+    for (uint64_t i = 1; kv->type == BR_GGUF_ARR && i < kv->n; i++)
+        if (!br_gguf_f64(kv, i, &v) || v != first)
+            return br_fail(st, BR_E_UNSUPPORTED,
+                           "%s.%s: layers that differ in it are not computed "
+                           "here",
+                           m->arch->name, f->key);
+    return BR_OK;
+}
+
 static br_code
 read_int(const br_model *m, const field *f, int64_t *out, br_status *st)
 {
@@ -50,7 +67,7 @@ read_int(const br_model *m, const field *f, int64_t *out, br_status *st)
     if (!br_gguf_i64(kv, 0, &v) || (double)v < f->lo || (double)v > f->hi)
         return bad(m, f, st);
     *out = v;
-    return BR_OK;
+    return check_one(m, f, kv, st);
 }
 
 static br_code
@@ -64,7 +81,7 @@ read_float(const br_model *m, const field *f, float *out, br_status *st)
     if (!br_gguf_f64(kv, 0, &v) || !(v >= f->lo && v <= f->hi))
         return bad(m, f, st);
     *out = (float)v;
-    return BR_OK;
+    return check_one(m, f, kv, st);
 }
 
 /* A number for all layers, or a list with one each. */

@@ -149,6 +149,35 @@ TEST(a_file_that_goes_with_a_model_is_none)
 }
 
 static void
+unequal(br_gguf_writer *w)
+{
+    static const float base[2] = {1e4f, 1e6f};
+
+    br_gguf_w_array(w, "llama.rope.freq_base", BR_GGUF_F32, base, 2);
+}
+
+static void
+equal(br_gguf_writer *w)
+{
+    static const float base[2] = {1e4f, 1e4f};
+
+    br_gguf_w_array(w, "llama.rope.freq_base", BR_GGUF_F32, base, 2);
+}
+
+TEST(a_number_for_each_layer_is_no_number_for_all)
+{
+    lk_case c;
+
+    if (!have("llama-untied-spm"))
+        t_skip("no ../shared/vectors here");
+    ck_assert_str_eq(refusal("llama-untied-spm", unequal),
+                     "llama.rope.freq_base: layers that differ in it are not "
+                     "computed here");
+    (void)logits_with("llama-untied-spm", equal, &c);
+    lk_end();
+}
+
+static void
 linear(br_gguf_writer *w)
 {
     br_gguf_w_f32(w, "llama.rope.scaling.factor", 4);
