@@ -7,6 +7,7 @@
 #    include <errno.h>
 #    include <fcntl.h>
 #    include <histedit.h>
+#    include <langinfo.h>
 #    include <locale.h>
 #    include <poll.h>
 #    include <signal.h>
@@ -81,6 +82,16 @@ prompt_of(EditLine *el)
     return text;
 }
 
+/* Where no locale is set, or one that is not installed, letters beyond ASCII
+ * would be lost, key by key. What is said is UTF-8 anyway. */
+static void
+read_letters(void)
+{
+    setlocale(LC_CTYPE, "");
+    if (strcmp(nl_langinfo(CODESET), "ANSI_X3.4-1968") == 0) /* ASCII */
+        setlocale(LC_CTYPE, "C.UTF-8");
+}
+
 br_editor *
 br_editor_open(br_cli *cli, const char *prompt, const char *kept)
 {
@@ -90,7 +101,7 @@ br_editor_open(br_cli *cli, const char *prompt, const char *kept)
 
     if (!e)
         return NULL;
-    setlocale(LC_CTYPE, "");
+    read_letters();
     name = ttyname(STDIN_FILENO);
     keys = name ? open(name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
     if (keys < 0)

@@ -140,6 +140,28 @@ TEST_WITHIN(chat_streams_its_answer_and_ends_with_ctrl_d, 80)
     ends(t);
 }
 
+/* As in a container, or over ssh: nothing says which letters there are. */
+TEST_WITHIN(chat_takes_letters_beyond_ascii_without_a_locale, 80)
+{
+    const char *path = t_printf("%s/talk.json", t_tmpdir());
+    const char *word = "gr\xC3\xBC\xC3\x9F dich";
+    terminal *t;
+    size_t n;
+
+    setenv("LC_ALL", "C", 1);
+    t = chat("--max-tokens", "3");
+    expect(t, "> ");
+    type(t, word);
+    type(t, "\r");
+    expect(t, word);
+    expect(t, "cut at --max-tokens");
+    type(t, t_printf("/save %s\r", path));
+    expect(t, "messages are in ");
+    type(t, "\004");
+    ends(t);
+    ck_assert_ptr_nonnull(strstr(t_read(path, &n), word));
+}
+
 TEST_WITHIN(chat_keeps_to_plain_text_where_it_is_asked_to, 80)
 {
     terminal *t;
