@@ -668,10 +668,32 @@ int_op(jj_run *r, int op, int64_t a, int64_t b, jj_val *out)
     return BR_OK;
 }
 
+/* As Python: the rest is exact and has b's sign, so 1 // 0.1 is 9, not the 10 that
+ * 1 / 0.1 rounds to. */
+static double
+floor_div(double a, double b, double *rest)
+{
+    double mod = fmod(a, b), div = (a - mod) / b, whole;
+
+    if (mod < 0 || mod > 0) {
+        if ((b < 0) != (mod < 0)) {
+            mod += b;
+            div -= 1;
+        }
+    } else {
+        mod = copysign(0, b);
+    }
+    whole = floor(div);
+    *rest = mod;
+    return div < 0 || div > 0 ? whole + (div - whole > 0.5)
+                              : copysign(0, a / b);
+}
+
 static br_code
 float_op(jj_run *r, int op, double a, double b, jj_val *out)
 {
     bool zero = !(b < 0) && !(b > 0);
+    double rest;
 
     if (zero && (op == JO_DIV || op == JO_FLOOR || op == JO_MOD))
         return jj_err(r, "division by zero");
@@ -680,8 +702,11 @@ float_op(jj_run *r, int op, double a, double b, jj_val *out)
     case JO_SUB: *out = jj_float(a - b); break;
     case JO_MUL: *out = jj_float(a * b); break;
     case JO_DIV: *out = jj_float(a / b); break;
-    case JO_FLOOR: *out = jj_float(floor(a / b)); break;
-    case JO_MOD: *out = jj_float(a - floor(a / b) * b); break;
+    case JO_FLOOR: *out = jj_float(floor_div(a, b, &rest)); break;
+    case JO_MOD:
+        (void)floor_div(a, b, &rest);
+        *out = jj_float(rest);
+        break;
     case JO_POW: *out = jj_float(pow(a, b)); break;
     default: br_unreachable("a float operator");
     }

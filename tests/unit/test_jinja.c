@@ -216,6 +216,15 @@ TEST(jinja_else_of_a_loop_that_never_got_to_its_end)
          "{}", "12");
 }
 
+TEST(jinja_quotients_of_fractions_are_pythons)
+{
+    same("{{ 1 // 0.1 }} {{ 1 % 0.1 }} {{ -7 // 0.1 }} {{ -1 % 0.1 }}", "{}",
+         "9.0 0.09999999999999995 -70.0 5.551115123125783e-17");
+    same("{{ 7.5 // 2 }} {{ 7.5 % 2 }} {{ -7.5 // 2 }} {{ -7.5 % 2 }} "
+         "{{ 7.5 % -2 }} {{ 4.0 % -2 }} {{ -1.0 // 4 }} {{ 0.0 // -2 }}",
+         "{}", "3.0 1.5 -4.0 0.5 -0.5 -0.0 -1.0 -0.0");
+}
+
 TEST(jinja_odd_and_even_are_of_all_numbers)
 {
     same("{{ true is odd }} {{ false is even }} {{ true is even }}", "{}",
