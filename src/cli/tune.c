@@ -16,6 +16,7 @@
 #include "run/tune_meter.h"
 #include "run/tuned.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -107,13 +108,28 @@ open_tsv(tune *t, br_status *st)
         return br_fail(st, BR_E_OOM, "out of memory");
     t->tsv = fopen(t->tsv_path.at, "a");
     if (!t->tsv)
-        return br_fail(st, BR_E_IO, "%s: cannot be written", t->tsv_path.at);
+        return br_fail(st, BR_E_IO, "%s: cannot open: %s", t->tsv_path.at,
+                       strerror(errno));
     (void)fseek(t->tsv, 0, SEEK_END);
     if (ftell(t->tsv) == 0)
         fputs("time\tprocessor\tisa\tthreads\tmodel\tround\tstep\tknob\tvalue\t"
               "than\tratio\tpairs\twon\tverdict\n",
               t->tsv);
     return BR_OK;
+}
+
+/* Looks that were lost on the way are not forgotten: the stream keeps that. */
+static void
+close_tsv(tune *t, br_status *st)
+{
+    bool lost = t->tsv && ferror(t->tsv);
+
+    if (t->tsv && fclose(t->tsv) != 0)
+        lost = true;
+    t->tsv = NULL;
+    if (lost && st->code == BR_OK)
+        (void)br_fail(st, BR_E_IO, "%s: not all looks could be written",
+                      t->tsv_path.at);
 }
 
 static void
@@ -390,8 +406,7 @@ br_cmd_tune(br_cli *cli)
     if (open_all(&t, &st) == BR_OK && search(&t, &st) == BR_OK &&
         keep(&t, &st) == BR_OK)
         code = br_opt_bool(cli, BR_OPT_json) ? print_json(&t) : print_text(&t);
-    if (t.tsv && fclose(t.tsv) != 0 && st.code == BR_OK)
-        (void)br_fail(&st, BR_E_IO, "%s: cannot be written", t.tsv_path.at);
+    close_tsv(&t, &st);
     br_tune_model_close(t.model);
     br_cpu_pool_free(t.pool);
     br_model_close(t.m);

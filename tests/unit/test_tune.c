@@ -430,5 +430,11 @@ TEST_WITHIN(tune_says_what_it_cannot, 60)
     t_run(&r, "tune", "shape:toy:Q8_0", "--minutes", "0.01", "--tsv",
           "/nowhere/x.tsv");
     ck_assert_int_eq(r.exit, 1);
-    ck_assert_ptr_nonnull(strstr(r.err, "/nowhere/x.tsv"));
+    ck_assert_str_eq(r.err, "brass tune: /nowhere/x.tsv: cannot open: No such "
+                            "file or directory\n");
+    t_run(&r, "tune", t_repo("models/demo.gguf"), "--minutes", "0.01", "--tsv",
+          "/dev/full");
+    ck_assert_int_eq(r.exit, 1);
+    ck_assert_str_eq(r.err, "brass tune: /dev/full: not all looks could be "
+                            "written\n");
 }
