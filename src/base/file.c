@@ -245,20 +245,33 @@ begin_beside(br_out *o, const char *path, bool exists, mode_t mode,
     return fail_errno(st, "create a file beside", path, errno);
 }
 
+/* A link to an open file that has no name any more, as /dev/stdout can be: there
+ * is nothing beside it, and the link is not ours to replace. */
+static bool
+is_nameless(const char *path)
+{
+    char real[PATH_MAX];
+    struct stat link;
+
+    return lstat(path, &link) == 0 && S_ISLNK(link.st_mode) &&
+           !realpath(path, real);
+}
+
 br_code
 br_out_begin(br_out *o, const char *path, br_status *st)
 {
     struct stat old;
     bool exists = stat(path, &old) == 0;
+    bool nameless = exists && S_ISREG(old.st_mode) && is_nameless(path);
     br_code code;
 
     *o = (br_out){.fd = -1};
     if (exists && S_ISDIR(old.st_mode))
         return fail_errno(st, "write", path, EISDIR);
-    if (exists && !S_ISREG(old.st_mode)) {
+    if (nameless || (exists && !S_ISREG(old.st_mode))) {
         br_str_puts(&o->path, path);
         o->in_place = true;
-        o->fd = open(path, O_WRONLY | O_CLOEXEC);
+        o->fd = open(path, O_WRONLY | O_CLOEXEC | (nameless ? O_TRUNC : 0));
         code = o->path.oom ? br_fail(st, BR_E_OOM, "%s: out of memory", path)
                : o->fd < 0 ? fail_errno(st, "open", path, errno)
                            : BR_OK;

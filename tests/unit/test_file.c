@@ -251,6 +251,29 @@ TEST(file_write_follows_links)
     ck_assert(S_ISLNK(s.st_mode));
 }
 
+/* As /dev/stdout is one where the output goes into a file that was unlinked. */
+TEST(file_write_keeps_a_link_to_a_file_without_a_name)
+{
+    br_status st = {0};
+    char got[8] = "";
+    struct stat s;
+    int fd;
+
+    t_write(in_tmp("gone"), "older", 5);
+    fd = open(in_tmp("gone"), O_RDWR);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(unlink(in_tmp("gone")), 0);
+    ck_assert_int_eq(symlink(t_printf("/proc/self/fd/%d", fd), in_tmp("link")),
+                     0);
+    t_ok(br_file_write(in_tmp("link"), "new", 3, &st), &st);
+    ck_assert_int_eq(lstat(in_tmp("link"), &s), 0);
+    ck_assert(S_ISLNK(s.st_mode));
+    ck_assert_int_eq((int)pread(fd, got, sizeof got - 1, 0), 3);
+    ck_assert_str_eq(got, "new");
+    ck_assert_int_eq(count_names(), 1);
+    close(fd);
+}
+
 TEST(file_write_keeps_devices_devices)
 {
     br_status st = {0};
