@@ -8,20 +8,20 @@
 #include "model/model.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static void
-print_text(br_cli *cli, const char *path, const br_hf_stats *s)
+print_text(FILE *to, const char *path, const br_hf_stats *s)
 {
-    fprintf(cli->out, "%s: %s, %zu tensors, %.3f G weights, %.1f MB\n", path,
-            s->arch, s->tensors, (double)s->weights / 1e9,
-            (double)s->bytes / 1e6);
+    fprintf(to, "%s: %s, %zu tensors, %.3f G weights, %.1f MB\n", path, s->arch,
+            s->tensors, (double)s->weights / 1e9, (double)s->bytes / 1e6);
     if (s->padded)
-        fprintf(cli->out,
+        fprintf(to,
                 "%u unused tokens added, one for each row of the "
                 "embedding table\n",
                 s->padded);
     if (s->window)
-        fprintf(cli->out,
+        fprintf(to,
                 "context cut to %lld tokens: the model's window, which is not "
                 "written\n",
                 (long long)s->window);
@@ -80,10 +80,15 @@ br_cmd_model_convert(br_cli *cli)
     br_progress p;
     br_hf_desc d = {br_progress_advance, &p, check};
     br_hf_stats stats;
+    bool piped = path && strcmp(path, "-") == 0;
     br_code code;
 
     if (!path)
         return br_cli_usage(cli, "--output is missing");
+    if (piped && br_opt_bool(cli, BR_OPT_json))
+        return br_cli_usage(cli, "--json and -o -: both want the output");
+    if (piped)
+        path = "/dev/stdout";
     br_progress_begin(&p, cli, "converting", 0);
     code = br_hf_convert(cli->args[0], path, &d, &stats, &st);
     br_progress_end(&p);
@@ -91,7 +96,7 @@ br_cmd_model_convert(br_cli *cli)
         return br_cli_fail(cli, &st);
     if (br_opt_bool(cli, BR_OPT_json))
         return print_json(cli, &stats);
-    print_text(cli, path, &stats);
+    print_text(piped ? cli->err : cli->out, path, &stats);
     return 0;
 }
 

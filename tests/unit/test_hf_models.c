@@ -517,6 +517,27 @@ TEST(hf_of_a_llama_gives_that_llama)
     br_gguf_close(g);
 }
 
+TEST(cli_convert_writes_to_standard_output)
+{
+    br_status st = {0};
+    br_gguf *g;
+    t_proc r;
+    char *file;
+    size_t n;
+
+    t_ok(br_gguf_open(&g, t_repo("tests/data/gguf/ok_model.gguf"), &st), &st);
+    there_and_back(g, "LlamaForCausalLM");
+    br_gguf_close(g);
+    file = t_read(t_printf("%s/out.gguf", t_tmpdir()), &n);
+    t_run(&r, "convert", t_tmpdir(), "-o", "-");
+    ck_assert_int_eq(r.exit, 0);
+    ck_assert_uint_eq(r.n_out, n);
+    ck_assert_mem_eq(r.out, file, n);
+    ck_assert_ptr_nonnull(strstr(r.err, "llama, "));
+    t_run(&r, "convert", t_tmpdir(), "-o", "-", "--json");
+    ck_assert_int_eq(r.exit, 2);
+}
+
 TEST(hf_of_an_olmo_3_has_its_window)
 {
     size_t at = lk_find("olmo2");
