@@ -65,26 +65,93 @@ LIB_FN(string)
     return jj_to_str(r, b, out);
 }
 
+/* Digits of a whole number, after its sign: "007" is 7. */
+static bool
+is_whole(br_text t)
+{
+    size_t n = t.n && (*t.p == '-' || *t.p == '+');
+    bool any = n < t.n;
+
+    for (; n < t.n; n++)
+        any &= t.p[n] >= '0' && t.p[n] <= '9';
+    return any;
+}
+
+static bool
+read_whole(br_text t, int64_t *out)
+{
+    bool minus = *t.p == '-';
+
+    for (t.p++, t.n--; t.n > 1 && *t.p == '0'; t.n--)
+        t.p++;
+    if (!br_json_to_i64(t, out)) /* -2^63 is not for templates */
+        return false;
+    *out = minus ? -*out : *out;
+    return true;
+}
+
+/* What int() and float() read: +5, 007, .5, 5., 1_000, inf. *whole: a sign, digits. */
+static br_code
+number_text(jj_run *r, const jj_val *b, br_text *out, bool *whole)
+{
+    jj_val s;
+    br_str text = {0};
+    br_code rc;
+    br_text t;
+
+    BR_TRY(jj_f_trim(r, b, &(jj_args){0}, &s));
+    t = jj_text(&s);
+    if (t.n && *t.p != '-' && *t.p != '+')
+        br_str_putc(&text, '+');
+    for (size_t i = 0; i < t.n; i++) {
+        bool between = i && i + 1 < t.n && t.p[i - 1] >= '0' &&
+                       t.p[i - 1] <= '9' && t.p[i + 1] >= '0' &&
+                       t.p[i + 1] <= '9';
+
+        if (t.p[i] == 'x' || t.p[i] == 'X') /* no hexadecimal fraction */
+            br_str_putc(&text, '?');
+        if (t.p[i] != '_' || !between)
+            br_str_putc(&text, t.p[i]);
+    }
+    rc = text.oom ? jj_oom(r)
+                  : jj_str_copy(r, (br_text){br_str_z(&text), text.n}, &s);
+    br_str_fini(&text);
+    *out = jj_text(&s);
+    *whole = rc == BR_OK && is_whole(*out);
+    return rc;
+}
+
+/* Beyond 64 bits there is none. */
+static br_code
+to_whole(jj_run *r, double f, jj_val *out)
+{
+    if (fabs(f) >= 9e18 && isfinite(f))
+        return jj_err(r, "an integer that does not fit 64 bits");
+    if (isfinite(f))
+        *out = jj_int((int64_t)f);
+    return BR_OK;
+}
+
 LIB_FN(int)
 {
     int64_t def = jj_arg_int(a, 0, "default", 0), i;
     br_text t;
+    bool whole;
     double f;
 
-    (void)r;
+    if (jj_arg_int(a, 1, "base", 10) != 10)
+        return jj_err(r, "'int' reads base 10 alone");
     *out = jj_int(def);
     if (b->type == JV_INT || b->type == JV_BOOL) {
         *out = jj_int(b->type == JV_INT ? b->i : b->b);
-    } else if (b->type == JV_FLOAT && fabs(b->f) < 9e18) {
-        *out = jj_int((int64_t)b->f);
+    } else if (b->type == JV_FLOAT) {
+        return to_whole(r, b->f, out);
     } else if (b->type == JV_STR) {
-        jj_val s;
-        BR_TRY(jj_f_trim(r, b, &(jj_args){0}, &s));
-        t = jj_text(&s);
-        if (br_json_to_i64(t, &i))
+        BR_TRY(number_text(r, b, &t, &whole));
+        if (whole && read_whole(t, &i))
             *out = jj_int(i);
-        else if (br_json_to_f64(t, &f) && fabs(f) < 9e18)
-            *out = jj_int((int64_t)f);
+        else if (br_f64_read(t, &f))
+            return to_whole(r, f, out);
     }
     return BR_OK;
 }
@@ -92,7 +159,8 @@ LIB_FN(int)
 LIB_FN(float)
 {
     const jj_val *def = jj_arg(a, 0, "default");
-    jj_val s;
+    bool whole;
+    br_text t;
     double f;
 
     *out = def ? *def : jj_float(0);
@@ -102,8 +170,8 @@ LIB_FN(float)
         *out = *b;
     if (b->type != JV_STR)
         return BR_OK;
-    BR_TRY(jj_f_trim(r, b, &(jj_args){0}, &s));
-    if (br_json_to_f64(jj_text(&s), &f))
+    BR_TRY(number_text(r, b, &t, &whole));
+    if (br_f64_read(t, &f))
         *out = jj_float(f);
     return BR_OK;
 }

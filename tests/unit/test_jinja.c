@@ -225,6 +225,27 @@ TEST(jinja_quotients_of_fractions_are_pythons)
          "{}", "3.0 1.5 -4.0 0.5 -0.5 -0.0 -1.0 -0.0");
 }
 
+TEST(jinja_numbers_in_texts_are_pythons)
+{
+    same("{{ '05'|int }} {{ '-007'|int }} {{ '+5'|int }} {{ ' 00 '|int }} "
+         "{{ '1_000'|int }} {{ '5.'|int }} {{ '08.9'|int }} {{ '1e3'|int }}",
+         "{}", "5 -7 5 0 1000 5 8 1000");
+    same("{{ '05'|float }} {{ '.5'|float }} {{ '+.5e1'|float }} "
+         "{{ '1_0.5'|float }} {{ '-inf'|float }}",
+         "{}", "5.0 0.5 5.0 10.5 -inf");
+    same("{{ ''|int(7) }} {{ '-'|int(7) }} {{ '0x1f'|int(7) }} "
+         "{{ '0x1p3'|float(7) }} {{ '1__0'|int(7) }} {{ '_1'|int(7) }} "
+         "{{ '1_'|int(7) }} {{ '12a'|int(7) }} {{ '--1'|int(7) }} "
+         "{{ 'inf'|int(7) }}",
+         "{}", "7 7 7 7 7 7 7 7 7 7");
+    same("{{ '9223372036854775807'|int }}", "{}", "9223372036854775807");
+    same("{{ '9223372036854775808'|int }}", "{}",
+         "!line 1: an integer that does not fit 64 bits");
+    same("{{ 1e19|int }}", "{}",
+         "!line 1: an integer that does not fit 64 bits");
+    same("{{ 'ff'|int(0, 16) }}", "{}", "!line 1: 'int' reads base 10 alone");
+}
+
 TEST(jinja_odd_and_even_are_of_all_numbers)
 {
     same("{{ true is odd }} {{ false is even }} {{ true is even }}", "{}",
