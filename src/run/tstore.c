@@ -153,6 +153,23 @@ static const char *const schema[] = {
 };
 
 static br_code
+check_ours(br_tstore *s, br_status *st)
+{
+    number ours = {.value = 1};
+
+    if (s->kind->is_ours)
+        BR_TRY(br_tstore_ask(s,
+                             &(br_db_query){.sql = s->kind->is_ours,
+                                            .row = on_number,
+                                            .ctx = &ours},
+                             st));
+    return ours.value ? BR_OK
+                      : br_fail(st, BR_E_FORMAT,
+                                "%s: a database, but not one of tenants",
+                                s->kind->name(s->db));
+}
+
+static br_code
 make_all(br_tstore *s, br_status *st)
 {
     number new = {0};
@@ -164,7 +181,7 @@ make_all(br_tstore *s, br_status *st)
         &(br_db_query){.sql = s->kind->is_new, .row = on_number, .ctx = &new},
         st));
     if (!new.value)
-        return BR_OK;
+        return check_ours(s, st);
     if (s->kind->make)
         BR_TRY(run(s, s->kind->make, st));
     for (size_t i = 0; i < BR_COUNT(schema); i++) {

@@ -35,12 +35,13 @@ enum { BR_DB_ARGS = 24 }; /* parameters, and columns of a row */
 typedef struct br_db br_db;
 
 typedef struct br_db_kind {
-    const char *begin;  /* of a change */
-    const char *guard;  /* alone while the schema is made, or NULL */
-    const char *is_new; /* 1: nothing is there yet */
-    const char *make;   /* before the tables, or NULL */
-    const char *id;     /* type of a number that is never given twice */
-    bool remote;        /* asking takes time, and may fail for a while */
+    const char *begin;   /* of a change */
+    const char *guard;   /* alone while the schema is made, or NULL */
+    const char *is_new;  /* 1: nothing is there yet */
+    const char *is_ours; /* else: 1: tables of these names are; NULL: always */
+    const char *make;    /* before the tables, or NULL */
+    const char *id;      /* type of a number that is never given twice */
+    bool remote;         /* asking takes time, and may fail for a while */
     /* *out is to be closed after a failure too. Once *stop is true it waits no
      * longer, CANCELLED; NULL: never. */
     br_code (*open)(br_db **out, const char *where, const _Atomic bool *stop,

@@ -262,6 +262,8 @@ release(br_db *s, int64_t id)
 const br_db_kind br_db_sqlite = {
     .begin = "BEGIN IMMEDIATE",
     .is_new = "SELECT NOT EXISTS(SELECT 1 FROM sqlite_schema)",
+    .is_ours =
+        "SELECT EXISTS(SELECT 1 FROM sqlite_schema WHERE name = 'state')",
     .id = "INTEGER PRIMARY KEY AUTOINCREMENT",
     .open = open_db,
     .close = close_file,

@@ -1,6 +1,7 @@
 /* test_tstore.c - tenants, keys and ledgers in a file.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "run/books.h"
+#include "run/talks.h"
 
 #include "base/thread.h"
 #include "engine_kit.h"
@@ -194,7 +195,10 @@ TEST(store_says_what_is_no_file)
 TEST(store_refuses_what_is_wrong)
 {
     const char *path = new_file();
+    br_talks_config talks = {
+        .path = t_printf("%s/talks.db", t_tmpdir()), .days = 1, .most = 1};
     br_status st = {0};
+    br_talks *of_responses;
     br_tstore *s;
 
     refuses_what_is_wrong(path);
@@ -205,6 +209,12 @@ TEST(store_refuses_what_is_wrong)
     ck_assert_int_eq(br_tstore_open(&s, t_printf("%s/text", t_tmpdir()), &st),
                      BR_E_FORMAT);
     ck_assert_int_eq(br_tstore_open(&s, "/nowhere/at/all.db", NULL), BR_E_IO);
+    st = (br_status){0};
+    t_ok(br_talks_open(&of_responses, &talks, &st), &st);
+    br_talks_close(of_responses);
+    ck_assert_int_eq(br_tstore_open(&s, talks.path, &st), BR_E_FORMAT);
+    ck_assert_msg(strstr(st.msg, "a database, but not one of tenants"), "%s",
+                  st.msg);
 }
 
 /* A file that is closed takes its process's locks with it, and whoever then
