@@ -481,6 +481,25 @@ TEST(kernel_differences_of_signed_bytes_saturate)
     ck_assert_mem_eq(r->out, want, sizeof want);
 }
 
+/* As cuda_bf16.h of CUDA 13 writes bytes for sm_90. */
+TEST(kernel_bytes_are_put_together)
+{
+    static const uint32_t want[] = {0x84828183, 0xffffff84, 0x8284, 0x82};
+    result *r =
+        runs(K(".reg .b8 %%c<4>; .reg .b16 %%h<2>; mov.u32 %%r1,0x84838281;\n"
+               "mov.b32 {%%c0,%%c1,%%c2,%%c3},%%r1;\n"
+               "mov.b32 %%r2,{%%c2,%%c0,%%c1,%%c3}; st.global.u32 "
+               "[%%d0],%%r2;\n"
+               "cvt.s32.s8 %%r2,%%c3; st.global.u32 [%%d0+4],%%r2;\n"
+               "mov.b16 %%h0,{%%c3,%%c1}; cvt.u32.u16 %%r2,%%h0;\n"
+               "st.global.u32 [%%d0+8],%%r2; mov.b16 {%%c0,%%c1},%%h0;\n"
+               "mov.b16 %%h0,{%%c1,0}; cvt.u32.u16 %%r2,%%h0;\n"
+               "st.global.u32 [%%d0+12],%%r2; ret;"),
+             1, 1, false);
+
+    ck_assert_mem_eq(r->out, want, sizeof want);
+}
+
 TEST(kernel_registers_of_128_bits_are_two_of_64)
 {
     result *r =

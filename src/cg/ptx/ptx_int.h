@@ -260,6 +260,8 @@ uint32_t px_k(px_lower *l, br_kclass c, uint64_t bits);
 uint32_t px_do(px_lower *l, br_kop op, unsigned type, const uint32_t *args,
                unsigned n);
 uint32_t px_do2(px_lower *l, br_kop op, unsigned type, uint32_t a, uint32_t b);
+/* Two bytes in 16 bits. */
+uint32_t px_bytes(px_lower *l, uint32_t low, uint32_t high);
 uint32_t px_resize(px_lower *l, uint32_t v, br_kclass to, bool is_signed);
 unsigned px_space(const px_opcode *o);
 unsigned px_bits_type(unsigned t); /* b16 for f16, b32 for s32, ... */

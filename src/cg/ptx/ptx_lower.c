@@ -172,6 +172,29 @@ unknown_name(px_lower *l, const px_opnd *o)
     return PX_NO(l, l->why_buf);
 }
 
+uint32_t
+px_bytes(px_lower *l, uint32_t low, uint32_t high)
+{
+    return px_do2(l, BR_K_OR, BR_KT_B16,
+                  px_do2(l, BR_K_AND, BR_KT_B16, low, px_k(l, BR_KC_B16, 0xff)),
+                  px_do2(l, BR_K_SHL, BR_KT_B16, high, px_k(l, BR_KC_B32, 8)));
+}
+
+/* Two or four registers of .b8, low first. */
+static bool
+packed_bytes(px_lower *l, const px_opnd *o, uint32_t *v)
+{
+    uint32_t part[4];
+
+    for (uint32_t k = 0; k < o->b; k++)
+        if (!px_src_class(l, &l->p->ops.at[o->a + k], BR_KC_B16, &part[k]))
+            return false;
+    *v = px_bytes(l, part[0], part[1]);
+    if (o->b == 4)
+        *v = px_do2(l, BR_K_PACK, BR_KT_B32, *v, px_bytes(l, part[2], part[3]));
+    return true;
+}
+
 /* Elements of {a, b}, low first, packed into one value. */
 static bool
 packed(px_lower *l, const px_opnd *o, br_kclass c, uint32_t *v)
@@ -179,6 +202,8 @@ packed(px_lower *l, const px_opnd *o, br_kclass c, uint32_t *v)
     uint32_t part[4], n = o->b;
     br_kclass half = br_kclass_half(c);
 
+    if ((c == BR_KC_B16 && n == 2) || (c == BR_KC_B32 && n == 4))
+        return packed_bytes(l, o, v);
     if ((n != 2 && n != 4) || c < BR_KC_B32 || (n == 4 && c != BR_KC_B64))
         return PX_NO(l, "the vector does not fit");
     for (uint32_t k = 0; k < n; k++)
@@ -252,16 +277,25 @@ px_dst(px_lower *l, const px_opnd *o, unsigned type, uint32_t v)
         uint32_t r;
 
         i.type = l->f->vals.at[v].cls == BR_KC_B64 ? BR_KT_B64 : BR_KT_B32;
-        if (l->f->vals.at[v].cls < BR_KC_B32)
+        if (l->f->vals.at[v].cls < BR_KC_B16)
             return PX_NO(l, "the vector does not fit");
+        if (l->f->vals.at[v].cls == BR_KC_B16) { /* bytes */
+            r = px_do2(l, BR_K_AND, BR_KT_B16, v, px_k(l, BR_KC_B16, 0xff));
+            v = px_do2(l, BR_K_SHR, BR_KT_U16, v, px_k(l, BR_KC_B32, 8));
+            return px_dst(l, &l->p->ops.at[o->a], BR_KT_B8, r) &&
+                   px_dst(l, &l->p->ops.at[o->a + 1], BR_KT_B8, v);
+        }
         r = px_emit(l, &i, &v);
         return px_dst(l, &l->p->ops.at[o->a], BR_KT_B16, r) &&
                px_dst(l, &l->p->ops.at[o->a + 1], BR_KT_B16, r + 1);
     }
-    if (o->kind == O_VEC && o->b == 4 && l->f->vals.at[v].cls == BR_KC_B64) {
+    if (o->kind == O_VEC && o->b == 4 && l->f->vals.at[v].cls >= BR_KC_B32) {
         px_opnd halves = {.kind = O_VEC, .b = 2};
-        br_kins i = {.op = BR_K_UNPACK, .type = BR_KT_B64, .n_arg = 1};
-        uint32_t r = px_emit(l, &i, &v);
+        br_kins i = {.op = BR_K_UNPACK, .n_arg = 1};
+        uint32_t r;
+
+        i.type = l->f->vals.at[v].cls == BR_KC_B64 ? BR_KT_B64 : BR_KT_B32;
+        r = px_emit(l, &i, &v);
 
         halves.a = o->a;
         if (!px_dst(l, &halves, BR_KT_B32, r))

@@ -641,14 +641,6 @@ cvt_one(px_lower *l, unsigned to, unsigned from, uint32_t v)
 }
 
 /* e4m3 pairs lie in one 16-bit value. */
-static uint32_t
-bytes_of(px_lower *l, uint32_t low, uint32_t high)
-{
-    return px_do2(l, BR_K_OR, BR_KT_B16,
-                  px_do2(l, BR_K_AND, BR_KT_B16, low, px_k(l, BR_KC_B16, 0xff)),
-                  px_do2(l, BR_K_SHL, BR_KT_B16, high, px_k(l, BR_KC_B32, 8)));
-}
-
 static bool
 cvt_pairs(px_lower *l, const px_ins *ins, unsigned to, unsigned from)
 {
@@ -674,7 +666,7 @@ cvt_pairs(px_lower *l, const px_ins *ins, unsigned to, unsigned from)
     }
     lo = cvt_one(l, te, fe, lo);
     hi = cvt_one(l, te, fe, hi);
-    a = small_to ? bytes_of(l, lo, hi)
+    a = small_to ? px_bytes(l, lo, hi)
                  : px_do2(l, BR_K_PACK, BR_KT_B32, lo, hi);
     return px_dst(l, px_op(l, ins, 0), BR_KT_B16, a);
 }
