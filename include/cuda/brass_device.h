@@ -421,6 +421,9 @@ __match_any_sync(unsigned int mask, T v)
 
         memcpy(&b, &v, 8);
         return __match64_any_sync(mask, b);
+    } else if constexpr (sizeof(T) < 4) { /* as an int */
+        static_assert(__is_integral(T), "32 or 64 bits");
+        return __match32_any_sync(mask, (unsigned int)(int)v);
     } else {
         unsigned int b;
 
@@ -438,6 +441,9 @@ __match_all_sync(unsigned int mask, T v, int *pred)
 
         memcpy(&b, &v, 8);
         return __match64_all_sync(mask, b, pred);
+    } else if constexpr (sizeof(T) < 4) { /* as an int */
+        static_assert(__is_integral(T), "32 or 64 bits");
+        return __match32_all_sync(mask, (unsigned int)(int)v, pred);
     } else {
         unsigned int b;
 

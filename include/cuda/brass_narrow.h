@@ -58,12 +58,15 @@ brass_odd_int(long long i, bool is_unsigned)
     d = (double)m;
     return brass_odd(neg ? -d : d);
 }
-/* As the device converts: to the end of the range, and a NaN to 0. */
+/* As the device converts: to the end of the range, and a NaN to 0, or the top bit of
+ * 64. */
 template <class T>
 BR_HD T
 brass_to_int(float f, T lo, T hi)
 {
-    return f != f ? 0 : f <= (float)lo ? lo : f >= (float)hi ? hi : (T)f;
+    if (f != f)
+        return sizeof(T) == 8 ? (T)(1ull << 63) : 0;
+    return f <= (float)lo ? lo : f >= (float)hi ? hi : (T)f;
 }
 #undef BR_HD
 #endif

@@ -653,6 +653,70 @@ TEST_WITHIN(brasscc_takes_what_nvcc_lets_through, 60)
     ck_assert_msg(r.exit == 0, "%d: %.1000s", r.exit, r.err);
 }
 
+/* A kernel's words, each 0 where it is as nvcc's header has it. */
+static void
+words_are_right(const char *header, const char *body)
+{
+    const char *cu = t_printf("%s/w.cu", t_tmpdir());
+    const char *exe = t_printf("%s/w", t_tmpdir());
+    const char *text =
+        t_printf("#include <%s>\n#include <stdio.h>\n"
+                 "__global__ void k(long long *o) { int n = 0;\n"
+                 "#define IS(x) if (!(x)) o[n] = 1; n++\n%s }\n"
+                 "int main() { long long *o; cudaMallocManaged(&o, 320);\n"
+                 "for (int i = 0; i < 40; i++) o[i] = 0; k<<<1, 32>>>(o);\n"
+                 "int e = cudaDeviceSynchronize(), bad = 0;\n"
+                 "for (int i = 0; i < 40; i++)\n"
+                 "if (o[i]) bad = 1, printf(\"%%d\\n\", i);\n"
+                 "return e || bad; }\n",
+                 header, body);
+    t_proc r;
+
+    need_clang();
+    t_write(cu, text, strlen(text));
+    t_exec(&r, (const char *[]){t_repo("brasscc"), cu, "-o", exe, NULL}, NULL,
+           0);
+    ck_assert_msg(r.exit == 0, "%.1000s", r.err);
+    t_exec(&r, (const char *[]){exe, NULL}, NULL, 0);
+    ck_assert_msg(r.exit == 0, "word %s%.300s", r.out, r.err);
+}
+
+/* A NaN is unequal to nothing, but by __hneu, != and their pairs. */
+TEST_WITHIN(cuda_halves_that_are_no_numbers, 60)
+{
+    words_are_right(
+        "cuda_fp16.h",
+        "__half q = __ushort_as_half(0x7e00), u(1.f), z(0.f);\n"
+        "__half2 a(q, u), b(u, z), c(u, u);\n"
+        "IS(!__hne(q, u)); IS(__hneu(q, u)); IS(q != u); IS(__hne(u, z));\n"
+        "IS(__hne2_mask(a, b) == 0xffff0000u); IS(!__hbne2(a, b));\n"
+        "IS(__half2float(__hne2(a, b).x) == 0); IS(__hbneu2(a, b));\n"
+        "IS(__half2float(__hne2(a, b).y) == 1); IS(a != b);\n"
+        "IS(!(a == a)); IS(c == c); IS(c >= b); IS(!(b < c));\n"
+        "IS(!(c != b)); IS(b <= c); IS(!(c > b));\n"
+        "IS(__half2ull_rn(q) == 1ull << 63); IS(__half2int_rz(q) == 0);\n"
+        "IS(__half2ll_rd(q) == (long long)(1ull << 63));\n");
+    words_are_right("cuda_bf16.h",
+                    "__nv_bfloat16 q = __ushort_as_bfloat16(0x7fc0), u(1.f);\n"
+                    "IS(!__hne(q, u)); IS(__hneu(q, u)); IS(q != u);\n"
+                    "IS(__bfloat162ull_ru(q) == 1ull << 63);\n"
+                    "IS(__bfloat162uint_ru(q) == 0);\n");
+}
+
+TEST_WITHIN(cuda_words_that_were_not_there, 60)
+{
+    words_are_right(
+        "cuda_fp16.h",
+        "__half2 r = __hcmadd(__half2(1.f, 2.f), __half2(3.f, 4.f), "
+        "__half2(5.f, 6.f));\n"
+        "IS(__half2float(r.x) == 0 && __half2float(r.y) == 16);\n"
+        "int p, l = threadIdx.x;\n"
+        "IS(__match_any_sync(~0u, l < 8) == (l < 8 ? 255u : ~255u));\n"
+        "IS(__match_any_sync(~0u, (short)(l & 1)) == 0x55555555u << (l & 1));\n"
+        "IS(__match_all_sync(~0u, (unsigned char)7, &p) == ~0u && p);\n"
+        "IS(__match_all_sync(~0u, l > 3, &p) == 0 && !p);\n");
+}
+
 /* An object of NVIDIA's compiler: packed PTX, its own way to launch. */
 TEST_WITHIN(cuda_objects_of_nvcc_run, 120)
 {
