@@ -3,7 +3,8 @@
  *   freq[i] = base^(-2i/n) / factor[i]      i < n/2
  *   linear  freq / s
  *   YaRN    freq * ((1 - mix) / s + mix), mix falls from 1 (pairs that turn
- *           more than beta_fast times in the original context) to 0
+ *           more than beta_fast times in the original context) to 0; where it
+ *           begins and ends is rounded to whole pairs, but for a key of ours
  *
  * The table is a constant of the graph, computed here once with IEEE operations
  * of our own (no libm), so that every machine and tier turns by the same bits.
@@ -80,9 +81,13 @@ pair_of(const br_hparams *hp, double n, double base, double turns)
 static double
 yarn_mix(const br_hparams *hp, double n, double base, double i)
 {
-    double lo = whole(pair_of(hp, n, base, (double)hp->yarn_fast), false);
-    double hi = whole(pair_of(hp, n, base, (double)hp->yarn_slow), true);
+    double lo = pair_of(hp, n, base, (double)hp->yarn_fast);
+    double hi = pair_of(hp, n, base, (double)hp->yarn_slow);
 
+    if (!hp->yarn_exact) {
+        lo = whole(lo, false);
+        hi = whole(hi, true);
+    }
     lo = lo < 0 ? 0 : lo;
     hi = hi > n - 1 ? n - 1 : hi;
     return (1 - sane((i - lo) / (hi - lo > 0.001 ? hi - lo : 0.001), 0, 1)) *

@@ -485,6 +485,20 @@ set_yarn_stretch(br_hf *h, const br_json *rope, double factor)
                    whole / yarn_stretch(factor, 1));
 }
 
+/* gpt-oss; whoever has no key for it rounds, which others round as well. */
+static br_code
+set_yarn_exact(br_hf *h, const br_json *rope)
+{
+    const br_json *rounds = member(rope, "truncate");
+    const char *key = br_hf_key(h, "rope.scaling.brass_yarn_exact");
+
+    if (!key)
+        return BR_E_OOM;
+    if (rounds && rounds->kind == BR_J_BOOL && !rounds->b)
+        br_gguf_w_bool(h->w, key, true);
+    return BR_OK;
+}
+
 static br_code
 set_yarn(br_hf *h, const br_json *rope)
 {
@@ -504,6 +518,7 @@ set_yarn(br_hf *h, const br_json *rope)
     BR_TRY(set_f32(h, "rope.scaling.factor", v));
     BR_TRY(set_u32(h, "rope.scaling.original_context_length", context));
     BR_TRY(set_yarn_stretch(h, rope, v));
+    BR_TRY(set_yarn_exact(h, rope));
     for (size_t i = 0; i < BR_COUNT(numbers); i++) {
         if (!member(rope, numbers[i].name))
             continue;

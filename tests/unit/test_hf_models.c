@@ -376,7 +376,7 @@ put_class_members(br_str *s, const job *j)
             s,
             "%s,\"layer_types\":[\"sliding_attention\",\"full_attention\"],"
             "\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":%g,"
-            "\"original_max_position_embeddings\":%d,\"truncate\":false}",
+            "\"original_max_position_embeddings\":%d}",
             tensor(g, "blk.0.ffn_up_exps.weight")->type == BR_Q_MXFP4
                 ? ",\"quantization_config\":{\"quant_method\":\"mxfp4\"}"
                 : "",
@@ -660,6 +660,32 @@ TEST(hf_of_a_model_that_is_another_is_refused)
     ck_assert_ptr_nonnull(
         strstr(error_with(g, "GptOssForCausalLM", "\"swiglu_limit\":5"),
                "config.json: 'swiglu_limit' is not 7"));
+    br_gguf_close(g);
+}
+
+TEST(hf_yarn_that_is_not_rounded_is_kept)
+{
+    const char *key = "llama.rope.scaling.brass_yarn_exact", *rope;
+    const char *dir = t_tmpdir();
+    br_status st = {0};
+    br_gguf *g, *back;
+    int64_t v = 0;
+
+    t_ok(br_gguf_open(&g, t_repo("tests/data/gguf/ok_model.gguf"), &st), &st);
+    there_and_back(g, "LlamaForCausalLM");
+    for (int i = 0; i < 3; i++) {
+        static const char *const says[] = {"", ",\"truncate\":true",
+                                           ",\"truncate\":false"};
+
+        rope = t_printf("\"rope_scaling\":{\"rope_type\":\"yarn\","
+                        "\"factor\":4%s}",
+                        says[i]);
+        ck_assert_str_eq(error_with(g, "LlamaForCausalLM", rope), "");
+        t_ok(br_gguf_open(&back, t_printf("%s/out.gguf", dir), &st), &st);
+        ck_assert_int_eq(br_gguf_i64(br_gguf_find(back, key), 0, &v), i == 2);
+        br_gguf_close(back);
+    }
+    ck_assert_int_eq(v, 1);
     br_gguf_close(g);
 }
 

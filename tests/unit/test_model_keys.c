@@ -2,11 +2,13 @@
  * obeyed, or the file is refused. Golden models with a key more.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "ir/ir.h"
 #include "logits_kit.h"
 #include "model/gguf_write.h"
 
 #include "t.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -312,5 +314,54 @@ TEST(a_file_says_which_layers_see_a_window)
     sixth = logits_with("gemma3", each_sixth, &c);
     ck_assert_uint_lt(first_other(&c, plain, second), c.n_tokens);
     ck_assert_uint_eq(first_other(&c, plain, sixth), c.n_tokens);
+    lk_end();
+}
+
+/* ---- YaRN --------------------------------------------------------------- */
+
+static void
+exact(br_gguf_writer *w)
+{
+    br_gguf_w_bool(w, "llama.rope.scaling.brass_yarn_exact", true);
+}
+
+static void
+rounded(br_gguf_writer *w)
+{
+    br_gguf_w_bool(w, "llama.rope.scaling.brass_yarn_exact", false);
+}
+
+/* Pairs from 0 to `end` glide from their own frequency to an eighth of it. */
+static void
+check_glide(void (*set)(br_gguf_writer *w), double end)
+{
+    lk_case c = lk_get(lk_find("llama-yarn"));
+    br_status st = {0};
+    br_ir *g;
+    lk_run r;
+
+    rewrite(&c, set);
+    t_ok(lk_open(&r, &c, NULL), &r.st);
+    t_ok(br_ir_of_model(&g, r.model, BR_IR_DECODE, 256, &st), &st);
+    ck_assert_uint_eq(g->n_data, 32);
+    for (int i = 0; i < 32; i++) {
+        double mix = 1 - fmin(i / end, 1);
+        double want = pow(1e4, -i / 32.0) * ((1 - mix) / 8 + mix);
+
+        ck_assert_double_eq_tol((double)g->data[i], want, 1e-6 * want);
+    }
+    br_ir_free(g);
+    lk_close(&r);
+}
+
+/* Of 32 tokens before, heads of 64: where a pair turns once. */
+TEST(yarn_glides_between_pairs_or_parts_of_them)
+{
+    double end = 64 * log(32 / (2 * 3.14159265358979)) / (2 * log(1e4));
+
+    if (!have("llama-yarn"))
+        t_skip("no ../shared/vectors here");
+    check_glide(exact, end);
+    check_glide(rounded, ceil(end));
     lk_end();
 }
