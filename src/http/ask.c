@@ -89,6 +89,21 @@ read_max_tokens(br_ask *a, const br_json *v, const char *name, br_status *st)
     return BR_OK;
 }
 
+/* Below .001 the sampler has none (sample.h). */
+static br_code
+read_temperature(br_ask *a, const br_json *v, const char *name, br_status *st)
+{
+    double x;
+
+    BR_TRY(number(v, name, 0, a->api == BR_API_MESSAGES ? 1 : 2, &x, st));
+    if (x > 0 && x < 0.001)
+        return br_fail(st, BR_E_USAGE,
+                       "%s: %g is below 0.001; 0 takes the likeliest token",
+                       name, x);
+    a->sample.temperature = (float)x;
+    return BR_OK;
+}
+
 /* -1, too, is none. */
 static br_code
 read_top_k(br_ask *a, const br_json *v, const char *name, br_status *st)

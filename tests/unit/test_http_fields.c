@@ -42,6 +42,12 @@ static const struct {
     /* languages whose numbers are all of one kind */
     {C, "\"max_tokens\":9.0,\"seed\":-5.0,\"n\":1e0,\"top_k\":5.0", NULL},
     {C, "\"max_tokens\":9.5", "whole number"},
+    {C, "\"temperature\":0.001", NULL},
+    {R, "\"temperature\":2", NULL},
+    {C, "\"temperature\":1e-5",
+     "temperature: 1e-05 is below 0.001; 0 takes the likeliest token"},
+    {M, "\"max_tokens\":9,\"temperature\":1.5",
+     "temperature: must be a number from 0 to 1"},
     {C, "\"max_tokens\":0.0", "whole number"},
     {C, "\"seed\":1e17",
      "seed: beyond 2^53 a whole number must be written with all of its digits, "
