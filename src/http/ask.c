@@ -82,9 +82,11 @@ read_max_tokens(br_ask *a, const br_json *v, const char *name, br_status *st)
     if (v->kind == BR_J_INT && v->i == -1 && a->api != BR_API_MESSAGES)
         return BR_OK; /* as many as fit, as some clients say it */
     BR_TRY(whole(v, name, lo, INT32_MAX, &n, st));
-    if (before >= 0 && before != n && a->api == BR_API_CHAT)
+    if (before >= 0 && before != n)
         return br_fail(st, BR_E_USAGE,
-                       "%s: max_tokens and max_completion_tokens differ", name);
+                       "%s: %lld differs from %lld, which another name of it "
+                       "says",
+                       name, (long long)n, (long long)before);
     a->max_tokens = n;
     return BR_OK;
 }

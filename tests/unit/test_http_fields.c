@@ -21,7 +21,12 @@ static const struct {
 } rows[] = {
     /* llama-server */
     {C, "\"cache_prompt\":true,\"id_slot\":-1,\"n_predict\":-1", NULL},
-    {C, "\"n_predict\":5,\"max_tokens\":6", "differ"},
+    {C, "\"n_predict\":5,\"max_tokens\":6",
+     "n_predict: 5 differs from 6, which another name of it says"},
+    {T, "\"n_predict\":5,\"max_tokens\":6", "n_predict: 5 differs from 6"},
+    {T, "\"n_predict\":6,\"max_tokens\":6", NULL},
+    {C, "\"max_completion_tokens\":5,\"max_tokens\":6",
+     "max_completion_tokens: 5 differs from 6"},
     {C, "\"timings_per_token\":true", NULL},
     {C, "\"timings_per_token\":1", "timings_per_token"},
     {C, "\"return_progress\":true", NULL},
