@@ -101,17 +101,18 @@ br_metrics_usage(br_model_metrics *m, const br_usage *u)
 /* ---- text ---------------------------------------------------------------- */
 
 /* All models' samples of a figure stand together, below its head. */
-static void
-put_head(br_str *out, const char *room, const char *name, const char *type,
-         const char *help)
+void
+br_metrics_head(br_str *out, const char *room, const char *name,
+                const char *type, const char *help)
 {
     br_str_printf(out, "# HELP %s%s %s\n# TYPE %s%s %s\n", room, name, help,
                   room, name, type);
 }
 
 /* name{model_name="demo"; a label's value may not hold all as it is. */
-static void
-put_name(br_str *out, const char *room, const char *name, const char *model)
+void
+br_metrics_name(br_str *out, const char *room, const char *name,
+                const char *model)
 {
     br_str_printf(out, "%s%s{model_name=\"", room, name);
     for (const char *z = model; *z; z++) {
@@ -144,12 +145,12 @@ put_hist(br_str *out, const char *room, br_hist_id id,
         sum += h->bucket[i];
         if (i < BR_HIST_BUCKETS - 1)
             snprintf(le, sizeof le, "%g", bounds[i]);
-        put_name(out, room, bucket, model->name);
+        br_metrics_name(out, room, bucket, model->name);
         br_str_printf(out, ",le=\"%s\"} %llu\n", le, (unsigned long long)sum);
     }
-    put_name(out, room, total, model->name);
+    br_metrics_name(out, room, total, model->name);
     br_str_printf(out, "} %.15g\n", h->sum);
-    put_name(out, room, count, model->name);
+    br_metrics_name(out, room, count, model->name);
     br_str_printf(out, "} %llu\n", (unsigned long long)h->n);
 }
 
@@ -157,7 +158,8 @@ static void
 put_hists(br_str *out, const char *room, br_hist_id id,
           const br_metrics_model *models, size_t n)
 {
-    put_head(out, room, hists[id].name, "histogram", "Of requests that ended.");
+    br_metrics_head(out, room, hists[id].name, "histogram",
+                    "Of requests that ended.");
     for (size_t i = 0; i < n; i++)
         put_hist(out, room, id, &models[i]);
 }
@@ -190,10 +192,11 @@ put_engines(br_str *out, const br_metrics_model *models, size_t n)
 
     for (size_t r = 0; r < BR_COUNT(rows); r++)
         for (size_t k = 0; k < 2 && rows[r].names[k]; k++) {
-            put_head(out, rooms[k], rows[r].names[k], rows[r].type,
-                     rows[r].help);
+            br_metrics_head(out, rooms[k], rows[r].names[k], rows[r].type,
+                            rows[r].help);
             for (size_t i = 0; i < n; i++) {
-                put_name(out, rooms[k], rows[r].names[k], models[i].name);
+                br_metrics_name(out, rooms[k], rows[r].names[k],
+                                models[i].name);
                 br_str_printf(out, "} %.17g\n", engine_value(&models[i].s, r));
             }
         }
@@ -202,11 +205,12 @@ put_engines(br_str *out, const br_metrics_model *models, size_t n)
 static void
 put_finished(br_str *out, const br_metrics_model *models, size_t n)
 {
-    put_head(out, "brass_", "request_finished_total", "counter",
-             "Requests by how they ended.");
+    br_metrics_head(out, "brass_", "request_finished_total", "counter",
+                    "Requests by how they ended.");
     for (size_t i = 0; i < n; i++)
         for (int f = 0; f < BR_FINISH_COUNT; f++) {
-            put_name(out, "brass_", "request_finished_total", models[i].name);
+            br_metrics_name(out, "brass_", "request_finished_total",
+                            models[i].name);
             br_str_printf(out, ",reason=\"%s\"} %llu\n",
                           br_finish_name((br_finish)f),
                           (unsigned long long)models[i].m->finished[f]);
@@ -229,7 +233,7 @@ put_success(br_str *out, const br_metrics_model *model)
         n[k] += model->m->finished[i];
     }
     for (size_t k = 0; k < 3; k++) {
-        put_name(out, "vllm:", "request_success_total", model->name);
+        br_metrics_name(out, "vllm:", "request_success_total", model->name);
         br_str_printf(out, ",finished_reason=\"%s\"} %llu\n", words[k],
                       (unsigned long long)n[k]);
     }
@@ -249,11 +253,8 @@ put_server(br_str *out, const br_metrics *m, uint32_t conns)
                   "brass_http_cpu_seconds_total{mode=\"system\"} %.6f\n",
                   conns, (double)m->user_ns * 1e-9,
                   (double)m->system_ns * 1e-9);
-    put_head(out, "brass_", "requests_awaiting_model", "gauge",
-             "Requests that wait for a model to be loaded.");
-    br_str_printf(out, "brass_requests_awaiting_model %zu\n", m->awaiting);
-    put_head(out, "brass_", "http_answers_total", "counter",
-             "Answers by status.");
+    br_metrics_head(out, "brass_", "http_answers_total", "counter",
+                    "Answers by status.");
     for (int i = 2; i < 6; i++)
         br_str_printf(out, "brass_http_answers_total{status=\"%dxx\"} %llu\n",
                       i, (unsigned long long)m->answers[i]);
@@ -267,8 +268,8 @@ br_metrics_text(const br_metrics *m, const br_metrics_model *models, size_t n,
     if (!n)
         return;
     put_finished(out, models, n);
-    put_head(out, "vllm:", "request_success_total", "counter",
-             "Requests by how they ended.");
+    br_metrics_head(out, "vllm:", "request_success_total", "counter",
+                    "Requests by how they ended.");
     for (size_t i = 0; i < n; i++)
         put_success(out, &models[i]);
     put_engines(out, models, n);

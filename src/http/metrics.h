@@ -23,7 +23,6 @@ typedef enum br_hist_id {
 typedef struct br_metrics {
     uint64_t answers[6]; /* by hundreds of the status; 0: others */
     uint64_t too_slow;
-    size_t awaiting; /* requests that wait for a model (model_wait.c) */
     int64_t user_ns, system_ns; /* of the loop's thread */
 } br_metrics;
 
@@ -47,6 +46,12 @@ void br_metrics_asked(br_model_metrics *m, int64_t n, int64_t max_tokens);
 /* Where the q-th part lies, as if a bucket were filled evenly; 0: none. */
 double br_hist_quantile(const br_model_metrics *m, br_hist_id id, double q);
 bool br_hist_is_seconds(br_hist_id id);
+/* Before the samples of a figure, room (brass_) and name; and of one of them,
+ * {model_name="..", without what closes it. */
+void br_metrics_head(br_str *out, const char *room, const char *name,
+                     const char *type, const char *help);
+void br_metrics_name(br_str *out, const char *room, const char *name,
+                     const char *model);
 /* models: no two of one name. */
 void br_metrics_text(const br_metrics *m, const br_metrics_model *models,
                      size_t n, uint32_t conns, br_str *out);

@@ -274,6 +274,52 @@ br_await_tick(br_http *h, int64_t now_ns)
     }
 }
 
+/* ---- how many wait ------------------------------------------------------- */
+
+typedef struct waiters {
+    const br_http *h;
+    br_str *rows;
+} waiters;
+
+static void
+put_waiters(void *to, const char *name, const char *why)
+{
+    waiters *w = to;
+    br_str row = {0};
+    size_t n = 0;
+
+    (void)why;
+    for (size_t i = 0; i < w->h->awaiting.n; i++)
+        n += strcmp(w->h->awaiting.at[i].name, name) == 0;
+    br_metrics_name(&row, "brass_", "requests_awaiting_model", name);
+    br_str_puts(&row, "} ");
+    if (!strstr(br_str_z(w->rows), br_str_z(&row)))
+        br_str_printf(w->rows, "%s%zu\n", br_str_z(&row), n);
+    w->rows->oom |= row.oom;
+    br_str_fini(&row);
+}
+
+/* Of each that may be asked for, and of one that is no longer listed while its
+ * waiters have not heard of it. */
+void
+br_await_metrics(const br_http *h, br_str *out)
+{
+    br_str rows = {0};
+    waiters w = {h, &rows};
+
+    if (h->config.listed)
+        h->config.listed(h->config.ctx, put_waiters, &w);
+    for (const br_served *m = h->served; m && !h->config.listed; m = m->next)
+        put_waiters(&w, m->m.name, NULL);
+    for (size_t i = 0; i < h->awaiting.n; i++)
+        put_waiters(&w, h->awaiting.at[i].name, NULL);
+    br_metrics_head(out, "brass_", "requests_awaiting_model", "gauge",
+                    "Requests that wait for a model to be loaded.");
+    br_str_put(out, br_str_z(&rows), rows.n);
+    out->oom |= rows.oom;
+    br_str_fini(&rows);
+}
+
 /* ---- it does not come ---------------------------------------------------- */
 
 void

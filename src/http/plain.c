@@ -146,7 +146,6 @@ br_on_metrics(br_http *h, br_http_conn *c)
         (int64_t)r.ru_utime.tv_sec * 1000000000 + r.ru_utime.tv_usec * 1000;
     h->metrics.system_ns =
         (int64_t)r.ru_stime.tv_sec * 1000000000 + r.ru_stime.tv_usec * 1000;
-    h->metrics.awaiting = h->awaiting.n;
     for (const br_served *m = h->served; m; m = m->next)
         n++;
     models = br_try_calloc(n + 1, sizeof *models);
@@ -159,6 +158,7 @@ br_on_metrics(br_http *h, br_http_conn *c)
         get_stats(h, c, m, &models[n++].s);
     }
     br_metrics_text(&h->metrics, models, n, br_http_loop_conns(h->loop), &out);
+    br_await_metrics(h, &out);
     if (h->store && c->admin)
         put_tenants(h, &out);
     out.oom |= !models;

@@ -160,6 +160,7 @@ void br_await_came(br_http *h, br_served *m);
 void br_await_failed(br_http *h); /* br_http_failed has said so of some */
 void br_await_gone(br_http *h, const br_http_conn *c);
 void br_await_tick(br_http *h, int64_t now_ns);
+void br_await_metrics(const br_http *h, br_str *out);
 void br_await_free(br_http *h);
 
 /* ---- answers (reply.c) --------------------------------------------------- */

@@ -36,6 +36,15 @@ on_wanted(void *ctx, const char *name, char *comes, size_t n)
     return true;
 }
 
+static void
+on_listed(void *ctx, void (*name)(void *to, const char *name, const char *why),
+          void *to)
+{
+    (void)ctx;
+    name(to, "fake", NULL);
+    name(to, "fake", NULL); /* while one leaves another may come */
+}
+
 static char *
 chat(int max_tokens, bool stream)
 {
@@ -80,6 +89,7 @@ open_resting(sk *k, resting *r, const br_http_config *of)
     c.idle_ns = 300 * MS;
     c.left = on_rest;
     c.wanted = on_wanted;
+    c.listed = on_listed;
     c.ctx = r;
     sk_open(k, &(sk_config){.http = c});
     while (!atomic_load(&r->left))
@@ -96,7 +106,7 @@ check_awaiting(const sk *k, int n)
     const char *state = t_printf(",\"awaiting\":%d,", n);
     const char *metric =
         t_printf("\n# TYPE brass_requests_awaiting_model gauge\n"
-                 "brass_requests_awaiting_model %d\n",
+                 "brass_requests_awaiting_model{model_name=\"fake\"} %d\n",
                  n);
     int64_t by = br_now_ns() + 30000 * MS;
     sk_answer a = sk_ask(k, "GET /state", "", NULL);
