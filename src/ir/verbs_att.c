@@ -187,7 +187,7 @@ temperature(br_verbs *v, br_ir_bind q)
 
     if (v->hp->att_temp_scale == 0)
         return q;
-    if (v->hp->rope_orig_ctx == 0) {
+    if (v->hp->att_temp_len == 0) {
         br_ir_builder_fail(v->b, BR_E_FORMAT,
                            "rope.scaling.original_context_length: the "
                            "attention's temperature needs it");
@@ -196,7 +196,7 @@ temperature(br_verbs *v, br_ir_bind q)
     y = br_verb_temp(v, "q_temp", br_bind_cols(q));
     BR_NODE(v, TEMP_SCALE, 2, 1, .in = {q, v->position}, .out = {y});
     br_ir_set_f(v->b, BR_IA_scale, v->hp->att_temp_scale);
-    br_ir_set_i(v->b, BR_IA_field, v->hp->rope_orig_ctx);
+    br_ir_set_i(v->b, BR_IA_field, v->hp->att_temp_len);
     return y;
 }
 

@@ -365,6 +365,10 @@ defaults(br_model *m)
         hp->expert_norm = (m->arch->flags & BR_AF_NORM_W) != 0;
     if (hp->rope_orig_ctx == 0)
         hp->rope_orig_ctx = hp->n_ctx;
+    if (hp->att_temp_len == 0)
+        hp->att_temp_len = hp->rope_orig_ctx;
+    if (m->arch->mixer == BR_MIX_MLA) /* its files have a tenth of it */
+        hp->yarn_log_mul /= 0.1f;
 }
 
 br_code

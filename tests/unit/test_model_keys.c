@@ -365,3 +365,45 @@ TEST(yarn_glides_between_pairs_or_parts_of_them)
     check_glide(rounded, ceil(end));
     lk_end();
 }
+
+/* A DeepSeek V3: mscale_all_dim is 1, and files of it say 0.1. */
+static void
+deepseek_yarn(br_gguf_writer *w)
+{
+    br_gguf_w_str(w, "deepseek2.rope.scaling.type", BR_TEXT("yarn"));
+    br_gguf_w_f32(w, "deepseek2.rope.scaling.factor", 40);
+    br_gguf_w_u32(w, "deepseek2.rope.scaling.original_context_length", 64);
+    br_gguf_w_f32(w, "deepseek2.rope.scaling.yarn_log_multiplier", 0.1f);
+}
+
+static const br_ir_node *
+first_node(const br_ir *g, br_ir_op op)
+{
+    for (uint32_t i = 0; i < g->n_nodes; i++)
+        if (g->nodes[i].op == op)
+            return &g->nodes[i];
+    ck_abort_msg("the graph has no such node");
+}
+
+/* Its makers' softmax_scale: mscale squared over the root of a head's width. */
+TEST(latent_attention_is_scaled_as_its_yarn_says)
+{
+    double mscale = 1 + 0.1 * log(40), want = mscale * mscale / 8;
+    br_status st = {0};
+    lk_case c;
+    br_ir *g;
+    lk_run r;
+
+    if (!have("deepseek2"))
+        t_skip("no ../shared/vectors here");
+    c = lk_get(lk_find("deepseek2"));
+    rewrite(&c, deepseek_yarn);
+    t_ok(lk_open(&r, &c, NULL), &r.st);
+    t_ok(br_ir_of_model(&g, r.model, BR_IR_DECODE, 256, &st), &st);
+    ck_assert_double_eq_tol(
+        br_ir_f(first_node(g, BR_IR_FLASH_ATTN), BR_IA_scale, 0), want, 1e-6);
+    ck_assert_double_eq(br_ir_f(first_node(g, BR_IR_ROPE), BR_IA_scale, 0), 1);
+    br_ir_free(g);
+    lk_close(&r);
+    lk_end();
+}
