@@ -8,6 +8,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "http/gen.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 typedef struct ranked {
@@ -25,18 +26,22 @@ best_first(const void *a_, const void *b_)
     return a->index < b->index ? -1 : 1;
 }
 
-/* Both of length 1. */
+/* Both of length 1, but for what floats are off: what is asked for has 1, no
+ * more. */
 static double
 nearness(const br_choice *a, const br_choice *b)
 {
     const float *x = (const float *)(const void *)a->text.at;
     const float *y = (const float *)(const void *)b->text.at;
     size_t n = BR_MIN(a->text.n, b->text.n) / sizeof *x;
-    double sum = 0;
+    double sum = 0, xx = 0, yy = 0;
 
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         sum += (double)x[i] * (double)y[i];
-    return sum;
+        xx += (double)x[i] * (double)x[i];
+        yy += (double)y[i] * (double)y[i];
+    }
+    return xx > 0 && yy > 0 ? sum / sqrt(xx * yy) : 0;
 }
 
 /* In the words of TEI, or of the others. */

@@ -326,6 +326,24 @@ TEST(documents_are_ranked)
     sk_close(&k);
 }
 
+/* Clients check that no score is above 1. */
+TEST(what_is_asked_for_has_rank_1)
+{
+    static const char *const words[] = {"fox", "tree", "a quick fox", "brown",
+                                        "x",   "12",   "the fox",     "jumps"};
+    sk_answer a;
+    sk k;
+
+    sk_open(&k, &(sk_config){.fake = {.pooling = BR_POOLING_MEAN}});
+    for (size_t i = 0; i < BR_COUNT(words); i++) {
+        a = sk_ask(&k, "POST /v1/rerank", "",
+                   t_printf("{\"query\":\"%s\",\"documents\":[\"%s\"]}",
+                            words[i], words[i]));
+        ck_assert_msg(strstr(a.body, "\"relevance_score\":1}"), "%s", a.body);
+    }
+    sk_close(&k);
+}
+
 /* As clients of TEI ask and want to be answered. */
 TEST(texts_are_ranked)
 {
