@@ -156,11 +156,12 @@ factors(br_verbs *v, bool win, int64_t n, float *out)
     return true;
 }
 
-/* Scaling is for what sees the whole context. */
+/* Scaling is for what sees the whole context, where there are both. */
 static bool
 plain_window(const br_verbs *v)
 {
-    return v->m->arch->window != BR_WINDOW_EVEN;
+    return v->m->arch->window != BR_WINDOW_EVEN &&
+           v->m->arch->window != BR_WINDOW_ALL;
 }
 
 static uint32_t

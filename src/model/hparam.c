@@ -182,12 +182,13 @@ read_scaling(br_model *m, br_status *st)
     return BR_OK;
 }
 
-/* Of so many layers the last sees all; 0: they all do, or the file says. */
+/* Of so many layers the last sees all; 0: they are alike, or the file says. */
 static int64_t
 window_period(const br_arch *a)
 {
     switch (a->window) {
     case BR_WINDOW_NO:
+    case BR_WINDOW_ALL:
     case BR_WINDOW_KEY: return 0;
     case BR_WINDOW_EVEN: return 2;
     case BR_WINDOW_SIXTH: return 6;
@@ -201,7 +202,8 @@ br_arch_windowed(const br_arch *a, int64_t layer)
 {
     int64_t period = window_period(a);
 
-    return period > 0 && layer % period < period - 1;
+    return a->window == BR_WINDOW_ALL ||
+           (period > 0 && layer % period < period - 1);
 }
 
 /* A list in the file goes before the architecture's habit, and so does a number
@@ -211,8 +213,9 @@ find_windows(br_model *m)
 {
     const br_gguf_kv *kv = find(m, "attention.sliding_window_pattern");
     br_hparams *hp = &m->hp;
-    bool none = m->arch->window == BR_WINDOW_NO ||
-                (m->arch->window == BR_WINDOW_FOURTH && hp->window == 0);
+    bool may =
+        m->arch->window == BR_WINDOW_FOURTH || m->arch->window == BR_WINDOW_ALL;
+    bool none = m->arch->window == BR_WINDOW_NO || (may && hp->window == 0);
     bool list =
         m->arch->window == BR_WINDOW_KEY || (kv && kv->type == BR_GGUF_ARR);
 

@@ -55,6 +55,7 @@ typedef enum br_window {
     BR_WINDOW_EVEN,
     BR_WINDOW_SIXTH,
     BR_WINDOW_FOURTH,
+    BR_WINDOW_ALL,
     BR_WINDOW_KEY,
 } br_window;
 typedef enum br_gating { /* codes as in files, less one for PICKED */

@@ -291,6 +291,43 @@ TEST(olmo_does_not_scale_the_rotation_of_windows)
 }
 
 static void
+narrow_lfm(br_gguf_writer *w)
+{
+    br_gguf_w_u32(w, "lfm2.attention.sliding_window", 8);
+}
+
+static void
+linear_lfm(br_gguf_writer *w)
+{
+    br_gguf_w_f32(w, "lfm2.rope.scaling.factor", 4);
+}
+
+static void
+linear_and_narrow_lfm(br_gguf_writer *w)
+{
+    linear_lfm(w);
+    narrow_lfm(w);
+}
+
+/* All of its layers that attend; they are alike, and so is their rotation. */
+TEST(lfm_sees_a_window_where_the_file_has_one)
+{
+    const float *plain, *window, *scaled, *both;
+    lk_case c;
+
+    if (!have("lfm2"))
+        t_skip("no ../shared/vectors here");
+    plain = logits_with("lfm2", NULL, &c);
+    window = logits_with("lfm2", narrow_lfm, &c);
+    scaled = logits_with("lfm2", linear_lfm, &c);
+    both = logits_with("lfm2", linear_and_narrow_lfm, &c);
+    ck_assert_uint_eq(first_other(&c, plain, window), 8);
+    ck_assert_uint_lt(first_other(&c, plain, scaled), 2);
+    ck_assert_uint_eq(first_other(&c, scaled, both), 8);
+    lk_end();
+}
+
+static void
 each_second(br_gguf_writer *w)
 {
     br_gguf_w_u32(w, "gemma3.attention.sliding_window_pattern", 2);
