@@ -133,6 +133,17 @@ scale_of(decimal d)
     return d.digits && d.exponent < 0 ? (uint32_t)-d.exponent : 0;
 }
 
+/* Digits before it; 0: it is below 1. */
+static uint32_t
+before_point(decimal d)
+{
+    int32_t n = d.exponent;
+
+    for (uint64_t v = d.digits; v; v /= 10)
+        n++;
+    return d.digits ? (uint32_t)BR_MAX(n, 0) : 0;
+}
+
 /* ---- remainders ---------------------------------------------------------- */
 
 static uint64_t
@@ -350,8 +361,10 @@ read_bounds(maker *k, json *s, uint32_t scale, int64_t most, int64_t *lo,
 static br_code
 read_step(maker *k, json *s, bool real, grid *g)
 {
-    static const char *const keys[] = {"minimum", "maximum", "exclusiveMinimum",
+    /* the first two say how far from 0 it is where they are above that */
+    static const char *const keys[] = {"minimum", "exclusiveMinimum", "maximum",
                                        "exclusiveMaximum"};
+    uint32_t before = 0; /* so many digits at least */
     decimal d;
     bool given;
     int64_t step;
@@ -378,7 +391,11 @@ read_step(maker *k, json *s, bool real, grid *g)
         BR_TRY(read_keyword(k, s, keys[i], &d, &given));
         if (given)
             g->scale = BR_MAX(g->scale, BR_MIN(scale_of(d), MAX_FRACTION));
+        if (given && d.minus == (i >= 2))
+            before = BR_MAX(before, before_point(d));
     }
+    while (g->scale > 1 && before + g->scale > REAL_DIGITS)
+        g->scale--;
     return BR_OK;
 }
 
