@@ -213,9 +213,9 @@ find_windows(br_model *m)
 {
     const br_gguf_kv *kv = find(m, "attention.sliding_window_pattern");
     br_hparams *hp = &m->hp;
-    bool may =
-        m->arch->window == BR_WINDOW_FOURTH || m->arch->window == BR_WINDOW_ALL;
-    bool none = m->arch->window == BR_WINDOW_NO || (may && hp->window == 0);
+    bool needs =
+        m->arch->window == BR_WINDOW_EVEN || m->arch->window == BR_WINDOW_KEY;
+    bool none = m->arch->window == BR_WINDOW_NO || (!needs && hp->window == 0);
     bool list =
         m->arch->window == BR_WINDOW_KEY || (kv && kv->type == BR_GGUF_ARR);
 

@@ -339,6 +339,34 @@ each_sixth(br_gguf_writer *w)
     br_gguf_w_u32(w, "gemma3.attention.sliding_window_pattern", 6);
 }
 
+static void
+each_first(br_gguf_writer *w)
+{
+    br_gguf_w_u32(w, "gemma3.attention.sliding_window_pattern", 1);
+}
+
+static void
+no_window(br_gguf_writer *w)
+{
+    br_gguf_w_remove(w, "gemma3.attention.sliding_window");
+}
+
+/* As Rnj-1, which is a Gemma 3 otherwise. */
+TEST(a_gemma_without_a_window_sees_all)
+{
+    const float *plain, *all, *none;
+    lk_case c;
+
+    if (!have("gemma3"))
+        t_skip("no ../shared/vectors here");
+    plain = logits_with("gemma3", NULL, &c);
+    all = logits_with("gemma3", each_first, &c);
+    none = logits_with("gemma3", no_window, &c);
+    ck_assert_uint_lt(first_other(&c, plain, all), c.n_tokens);
+    ck_assert_uint_eq(first_other(&c, all, none), c.n_tokens);
+    lk_end();
+}
+
 TEST(a_file_says_which_layers_see_a_window)
 {
     const float *plain, *second, *sixth;
