@@ -196,13 +196,16 @@ check_layers(br_hf *h)
     const br_arch *a = target(h);
     int64_t i = 0;
 
-    if (each && a->window == BR_WINDOW_SIXTH &&
+    h->no_window = each && a->window == BR_WINDOW_SIXTH &&
+                   each->kind == BR_J_INT && each->i == 1;
+    if (each && a->window == BR_WINDOW_SIXTH && !h->no_window &&
         (each->kind != BR_J_INT || each->i != 6))
-        return refuse(h, "'sliding_window_pattern' is not 6");
+        return refuse(h, "'sliding_window_pattern' is not 6 or 1");
     if (!kinds || kinds->kind != BR_J_ARR)
         return BR_OK;
     for (const br_json *k = kinds->child; k; k = k->next, i++) {
-        bool window = h->arch->flags & BR_HF_SWA && br_arch_windowed(a, i);
+        bool window = h->arch->flags & BR_HF_SWA && !h->no_window &&
+                      br_arch_windowed(a, i);
         const char *want = window ? "sliding_attention" : "full_attention";
 
         if (k->kind != BR_J_STR || strcmp(k->s, want) != 0)
@@ -329,6 +332,8 @@ set_context(br_hf *h)
     int64_t context, window = 0;
 
     BR_TRY(get_int(h, h->config, "max_position_embeddings", &context));
+    if (h->no_window)
+        return set_u32(h, "context_length", context);
     if (h->arch->flags & BR_HF_SWA) {
         BR_TRY(get_int(h, h->config, "sliding_window", &window));
         BR_TRY(set_u32(h, "attention.sliding_window", window));

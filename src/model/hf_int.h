@@ -72,6 +72,7 @@ typedef struct br_hf {
     const br_hf_arch *arch;
     br_gguf_writer *w;
     int64_t n_layer, n_head, n_kv, head_dim, n_expert;
+    bool no_window;  /* of an architecture whose layers have one, elsewhere */
     uint64_t n_rows; /* of the embedding table */
     br_hf_factors rope[2];
     BR_VEC(br_hf_plan) plans;

@@ -507,6 +507,23 @@ there_and_back(const br_gguf *g, const char *class)
     br_gguf_close(back);
 }
 
+/* Of a folder of this class whose config.json says more; "": none. */
+static const char *
+error_with(const br_gguf *g, const char *class, const char *more)
+{
+    const char *dir = t_tmpdir();
+    job j = {.g = g, .class = class};
+    br_hf_desc d = {NULL, NULL, NULL};
+    br_hf_stats s;
+    br_status st = {0};
+    char *config = config_back(&j);
+
+    config[strlen(config) - 1] = 0;
+    hfk_put(dir, "config.json", t_printf("%s,%s}", config, more));
+    (void)!br_hf_convert(dir, t_printf("%s/out.gguf", dir), &d, &s, &st);
+    return t_printf("%s", st.msg);
+}
+
 TEST(hf_of_a_llama_gives_that_llama)
 {
     br_status st = {0};
@@ -536,6 +553,30 @@ TEST(cli_convert_writes_to_standard_output)
     ck_assert_ptr_nonnull(strstr(r.err, "llama, "));
     t_run(&r, "convert", t_tmpdir(), "-o", "-", "--json");
     ck_assert_int_eq(r.exit, 2);
+}
+
+/* Rnj-1: a Gemma 3 all of whose layers see all. */
+TEST(hf_of_a_gemma_without_a_window_has_none)
+{
+    size_t at = lk_find("gemma3");
+    br_status st = {0};
+    br_gguf *g;
+    lk_case c;
+
+    if (at == lk_count())
+        t_skip("no ../shared/vectors here");
+    c = lk_get(at);
+    t_ok(br_gguf_open_mem(&g, c.file, c.file_n, &st), &st);
+    there_and_back(g, "Gemma3ForCausalLM");
+    ck_assert_str_eq(error_with(g, "Gemma3ForCausalLM",
+                                "\"sliding_window_pattern\":1,"
+                                "\"layer_types\":[\"full_attention\"]"),
+                     "");
+    br_gguf_close(g);
+    t_ok(br_gguf_open(&g, t_printf("%s/out.gguf", t_tmpdir()), &st), &st);
+    ck_assert_ptr_null(br_gguf_find(g, "gemma3.attention.sliding_window"));
+    br_gguf_close(g);
+    lk_end();
 }
 
 TEST(hf_of_an_olmo_3_has_its_window)
@@ -616,23 +657,6 @@ TEST(hf_blank_before_the_first_piece_only)
         br_tok_free(t);
         br_gguf_close(back);
     }
-}
-
-/* Of a folder of this class whose config.json says more; "": none. */
-static const char *
-error_with(const br_gguf *g, const char *class, const char *more)
-{
-    const char *dir = t_tmpdir();
-    job j = {.g = g, .class = class};
-    br_hf_desc d = {NULL, NULL, NULL};
-    br_hf_stats s;
-    br_status st = {0};
-    char *config = config_back(&j);
-
-    config[strlen(config) - 1] = 0;
-    hfk_put(dir, "config.json", t_printf("%s,%s}", config, more));
-    (void)!br_hf_convert(dir, t_printf("%s/out.gguf", dir), &d, &s, &st);
-    return t_printf("%s", st.msg);
 }
 
 /* Members that make the model another one than its class says. */
