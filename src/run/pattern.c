@@ -11,6 +11,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "run/grammar.h"
 
+#include "base/json.h"
 #include "model/unicode.h"
 
 #include <string.h>
@@ -320,6 +321,20 @@ atom(reader *x, int depth)
     return put_set(x, &s);
 }
 
+/* {4,2}; at: behind the {. */
+static bool
+is_upside_down(const char *at, const char *close)
+{
+    const char *comma = memchr(at, ',', (size_t)(close - at));
+    int64_t least, most;
+
+    return comma &&
+           br_json_to_i64((br_text){at, (size_t)(comma - at)}, &least) &&
+           br_json_to_i64((br_text){comma + 1, (size_t)(close - comma - 1)},
+                          &most) &&
+           most < least;
+}
+
 /* * + ? {2} {2,} {2,4}, greedy or not: the same texts. */
 static br_code
 quantifier(reader *x)
@@ -340,6 +355,8 @@ quantifier(reader *x)
         for (size_t i = 1, commas = 0; i + 1 < n; i++)
             if ((at[i] < '0' || at[i] > '9') && (at[i] != ',' || commas++))
                 return refuse(x, "not a repetition");
+        if (is_upside_down(at + 1, close))
+            return refuse(x, "a repetition with less at most than at least");
     }
     br_str_put(x->out, at, n);
     br_str_putc(x->out, ' ');

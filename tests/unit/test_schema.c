@@ -57,6 +57,8 @@ TEST(schemas_that_cannot_be_enforced_are_refused)
          "'contentEncoding'"},
         {"{\"contentMediaType\":\"image/png\"}", "'contentMediaType'"},
         {"{\"type\":\"string\",\"pattern\":\"(?=a)\"}", "(?"},
+        {"{\"type\":\"string\",\"pattern\":\"a{2,1}\"}",
+         "'pattern' at '#': a repetition with less at most than at least"},
         {"{\"type\":\"string\",\"pattern\":\"^a$\",\"minLength\":2}",
          "no text is left"},
         {"{\"type\":\"string\",\"pattern\":\"^(?=a|b)c\"}", "(?"},
