@@ -748,7 +748,7 @@ br_remquo(double x, double y, int *quo)
         q++;
     }
     *quo = (x < 0) != (y < 0) ? -(q & 7) : q & 7;
-    return x < 0 ? -r : r;
+    return __builtin_signbit(x) ? -r : r;
 }
 BR_FN double
 br_frexp(double x, int *e)

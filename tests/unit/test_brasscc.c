@@ -703,6 +703,21 @@ TEST_WITHIN(cuda_halves_that_are_no_numbers, 60)
                     "IS(__bfloat162uint_ru(q) == 0);\n");
 }
 
+/* Three bits choose a byte, as the manual says; prmt's fourth would spread its
+ * sign. */
+TEST_WITHIN(cuda_bytes_are_chosen_by_three_bits, 60)
+{
+    words_are_right(
+        "cuda_runtime.h",
+        "unsigned s = 0x8765 + (clock() == 0);\n"
+        "IS(__byte_perm(0x84838281u, 0x88878685u, s & 0xffff) == "
+        "0x81888786u);\n"
+        "IS(__byte_perm(0x84838281u, 0, 0xfedc8321u) == 0x81848382u);\n"
+        "double z = -0.0 * s; IS(signbit(remainder(z, 3.)));\n"
+        "IS(!signbit(remainder(-z, 3.)) && signbit(remainderf((float)z, "
+        "2)));\n");
+}
+
 TEST_WITHIN(cuda_words_that_were_not_there, 60)
 {
     words_are_right(
