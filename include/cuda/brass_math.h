@@ -374,13 +374,17 @@ br_powi(double x, int n)
 BR_FN double
 br_cbrt(double x)
 {
-    double a = __builtin_fabs(x), t;
+    double a = __builtin_fabs(x), t, scale = 1;
 
     if (!(a > 0) || br_isinf(a))
         return x;
+    if (a < 0x1p-900) { /* where t^3 would lose bits */
+        a *= 0x1p600;
+        scale = 0x1p-200;
+    }
     t = br_exp(br_log(a) / 3);
     t = BR_F(-BR_F(t * t, t, -a) / (3 * t), 1 / t, t);
-    return __builtin_copysign(t, x);
+    return __builtin_copysign(t * scale, x);
 }
 /* sqrt(a^2 + b^2 + ...) of n numbers, without overflow on the way. */
 BR_FN double
@@ -589,6 +593,8 @@ br_sincospi(double x, double *s, double *c)
     }
     if (*s == 0)
         *s = __builtin_copysign(0.0, x);
+    if (*c == 0)
+        *c = 0;
 }
 BR_FN double
 br_sinpi(double x)

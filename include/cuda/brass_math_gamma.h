@@ -18,6 +18,12 @@ br_erfcx_pos(double x)
         -0x1.d022e0b86242ap-60, 0x1.93ffa5942565ep-60};
     double t = (x - 4) / (x + 4), a = 0, b = 0, n;
 
+    if (x > 25) { /* 1 / (x sqrt(pi)), less a series to below 2^-53 */
+        t = 0.5 / x / x;
+        for (int k = 13; k > 0; k -= 2)
+            a = t * k * (1 - a);
+        return (1 - a) * (0x1.20dd750429b6dp-1 / x);
+    }
     for (int k = (int)(sizeof c / sizeof *c) - 1; k > 0; k--) {
         n = BR_F(2 * t, a, c[k] - b);
         b = a;
@@ -71,9 +77,10 @@ br_erfcx(double x)
     if (br_isnan(x) || x < -27)
         return br_isnan(x) ? x : BR_INF;
     if (x >= 0)
-        return x > 1e300 ? 0 : br_erfcx_pos(x);
+        return br_erfcx_pos(x);
     return 2 * br_exp2part(x * x, BR_F(x, x, -(x * x))) - br_erfcx_pos(-x);
 }
+BR_FN double br_erfinv(double x);
 /* A first guess, then Halley's steps. */
 BR_FN double
 br_erfcinv(double c)
@@ -84,6 +91,8 @@ br_erfcinv(double c)
         return BR_NAN;
     if (c == 0 || c == 2)
         return c == 0 ? BR_INF : -BR_INF;
+    if (c > 0.5 && c < 1.5)
+        return br_erfinv(1 - c);
     if (c > 1)
         return -br_erfcinv(2 - c);
     w = br_log(c * (2 - c));
@@ -196,6 +205,8 @@ br_lgamma(double x)
         return br_lgamma_up(x);
     if (br_is_int(x))
         return BR_INF;
+    if (x > -0x1p-60)
+        return -br_log(-x);
     br_sincospi(x, &s, &c);
     return br_log(BR_PI / __builtin_fabs(s)) - br_lgamma_up(1 - x);
 }
@@ -204,7 +215,8 @@ br_bessel_i(double x, double first, int order)
 {
     double q = x * x / 4, term = first, sum = first;
 
-    for (int k = 1; k < 800 && term > sum * 0x1p-60; k++) {
+    for (int k = 1;
+         k < 800 && __builtin_fabs(term) > __builtin_fabs(sum) * 0x1p-60; k++) {
         term *= q / ((double)k * (k + order));
         sum += term;
     }

@@ -718,6 +718,27 @@ TEST_WITHIN(cuda_bytes_are_chosen_by_three_bits, 60)
         "2)));\n");
 }
 
+/* Far from where they are usual, beside what NVIDIA's libdevice gives. */
+TEST_WITHIN(cuda_mathematics_at_the_edges, 60)
+{
+    words_are_right(
+        "cuda_runtime.h",
+        "#define NEAR(x, y) IS(fabs((x) - (y)) <= 1e-15 * fabs(y))\n"
+        "double one = 1 + (clock() == 0), far = one * 1e17;\n"
+        "NEAR(erfcx(far), 5.6418958354775628e-18);\n"
+        "NEAR(erfcx(one * 1e8), 5.6418958354775624e-09);\n"
+        "NEAR(erfcx(one * 100), 0.0056416137829894329);\n"
+        "NEAR(erfcx(one * 1e300), 5.6418958354775629e-301);\n"
+        "NEAR(cyl_bessel_i1(-one), -0.56515910399248503);\n"
+        "NEAR(cyl_bessel_i1f(-1.f), -0.565159082f);\n"
+        "IS(cyl_bessel_i1(-3000 * one) < -1e308);\n"
+        "NEAR(lgamma(-5e-324 * one), 744.44007192138122);\n"
+        "NEAR(erfcinv(1 - 0x1p-28 * one), 0.88622692545275801 * 0x1p-28);\n"
+        "NEAR(erfcinv(1 + 0x1p-28 * one), -0.88622692545275801 * 0x1p-28);\n"
+        "IS(!signbit(normcdfinv(.5 * one)) && !signbit(cospi(.5 * one)));\n"
+        "NEAR(cbrt(0x1p-1074 * one), 0x1p-358);\n");
+}
+
 TEST_WITHIN(cuda_words_that_were_not_there, 60)
 {
     words_are_right(
