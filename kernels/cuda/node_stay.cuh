@@ -162,7 +162,9 @@ stay_add(const struct br_nd_args &a, struct stay_fold<HD> &z, u32 sums, u32 n)
         const u32 e = tid() + i * STAY_SUMS;
         if (e < a.per_kv * HD)
             fold_blocks<HD>(z.A[i], z.M[i], z.L[i],
-                            sums + sums_at<HD>(e / HD, 0), each, e % HD, n);
+                            flash_sums<false>{
+                                sums + sums_at<HD>(e / HD, 0), each, 0},
+                            e % HD, n);
     }
 }
 template <u32 HD>

@@ -35,6 +35,7 @@ enum {
     BR_ND_FLASH_STAGES = 4,
     BR_ND_FLASH_THREADS = 384, /* of a block of many queries */
     BR_ND_QUERIES = 128,       /* most of a block of that, heads times rows */
+    BR_ND_FAR_BLOCKS = 8,      /* of a KV head's few queries, at most */
     BR_ND_STAY_WARPS = 12,     /* of a block that stays: they compute */
     BR_ND_STAY_FEED = 3,       /* and bring keys; stages are a multiple */
     BR_ND_STAY_THREADS = (BR_ND_STAY_WARPS + BR_ND_STAY_FEED) * 32
@@ -46,6 +47,9 @@ enum {
 #define BR_ND_FLASH_STAGE(head) (BR_ND_FLASH_KEYS * (head)*4u)
 #define BR_ND_FLASH_FEW_STAGE(head) \
     (BR_ND_FLASH_STAGE(head) + 8u * ((head) + 4u) * 4u)
+/* By a cluster's block: two rounds' sums of a row's queries. */
+#define BR_ND_FLASH_FAR_STAGE(head, per_kv) \
+    (BR_ND_FLASH_STAGE(head) + 2u * (per_kv) * ((head) + 4u) * 4u)
 #define BR_ND_FLASH_SHARED(head) \
     (BR_ND_FLASH_STAGES * (BR_ND_FLASH_STAGE(head) + 16u))
 #define BR_ND_FLASH_FEW 16u

@@ -688,10 +688,12 @@ TEST_WITHIN(cuda_packed_models_are_alike_in_chunks, 240)
 static void
 same_folds(const char *spec, uint32_t n, uint32_t last)
 {
-    br_oracle_config cc = {
-        .gpu = {.tier = "cuda"}, .kv = BR_Q_F16, .max_rows = 256};
+    br_oracle_config cc = {.gpu = {.tier = "cuda"},
+                           .kv = BR_Q_F16,
+                           .max_rows = 256,
+                           .n_ctx = 1024};
     br_status st = {0};
-    int32_t tokens[256];
+    int32_t tokens[1024];
     br_oracle o;
 
     shaped on = open_shape_file(spec);
@@ -717,6 +719,19 @@ TEST_WITHIN(cuda_nodes_fold_keys_alike, 240)
     t_emulate_cuda();
     same_folds("shape:llama-512:BF16", 150, 5);
     same_folds("shape:qwen3-512:BF16", 200, 5);
+    t_emulate_end();
+}
+
+/* Rows by clusters: of two, one block without keys; of eight; in several rounds. */
+TEST_WITHIN(cuda_clusters_fold_keys_alike, 240)
+{
+    t_emulate_cuda();
+    ck_assert_int_eq(setenv("BR_EMU_SM", "33", 1), 0);
+    same_folds("shape:llama-512:BF16", 40, 3);
+    same_folds("shape:qwen3-512:BF16", 200, 3);
+    ck_assert_int_eq(setenv("BR_EMU_SM", "9", 1), 0);
+    same_folds("shape:llama-256:BF16", 840, 3);
+    unsetenv("BR_EMU_SM");
     t_emulate_end();
 }
 

@@ -515,6 +515,10 @@ start(br_cun *x, cun_launch *l, uint32_t rows, bool few, br_status *st)
         near = blocks_of_row(&how, rows, &both.in);
         how.shared = kernels[fn].shared; /* of that kernel now */
     }
+    if (fn == CUN_flash_far_64 || fn == CUN_flash_far_128) {
+        near = cun_shares(x, l, rows);
+        how.gx *= near;
+    }
     if (near > 1) {
         attrs[1].value.cluster[0] = near;
         attrs[1].value.cluster[1] = attrs[1].value.cluster[2] = 1;

@@ -319,6 +319,9 @@ bool cun_stays(const br_cun *x, const cun_launch *l, uint32_t rows);
 enum cun_fn cun_stay(const br_cun *x, cun_launch *l, br_cuda_launch *how);
 /* How else attention of few queries is launched, how->gx KV heads, gy rows. */
 void cun_few(const br_cun *x, cun_launch *l, br_cuda_launch *how);
+/* Blocks a KV head of attention that turns its heads: as many as there are
+ * multiprocessors for. More than one are a cluster. */
+uint32_t cun_shares(const br_cun *x, const cun_launch *l, uint32_t rows);
 /* The record of a launch that reads pieces, or does what two did, and its
  * kernel; false: it is neither. */
 bool cun_join(const br_cun *x, const cun_launch *l, uint32_t rows,

@@ -597,6 +597,23 @@ cun_stay(const br_cun *x, cun_launch *l, br_cuda_launch *how)
     return CUN_flash_stay_64;
 }
 
+/* As many as fit half of the multiprocessors, as clusters of four and eight that fill
+ * all wait for each other (H200, 8B with 2 rows of 512: 3.98 ms a step by four, 4.26
+ * by eight, 4.07 by one); pairs of heads of 128 do not (8 rows: 4.14, not 4.18), but
+ * those of 64, whose blocks share a multiprocessor with a product's, do. */
+uint32_t
+cun_shares(const br_cun *x, const cun_launch *l, uint32_t rows)
+{
+    const uint32_t sms = (uint32_t)x->cu.n_sm, blocks = rows * l->x;
+    uint32_t n = BR_ND_FAR_BLOCKS;
+
+    if (!l->turn || !cun_turns(x, &x->launches.at[l->turn - 1], rows))
+        return 1;
+    while (n > 1 && n * blocks > sms / 2)
+        n /= 2;
+    return n == 1 && l->a.head_k > 64 && 2 * blocks <= sms ? 2 : n;
+}
+
 /* Blocks of keys that a block of attention of few queries has in shared memory:
  * so that two such fit a multiprocessor, or where one is enough. Of heads of 64
  * no more: beside a product's block of 16 rows it may still begin early (1B, 16
@@ -605,9 +622,13 @@ void
 cun_few(const br_cun *x, cun_launch *l, br_cuda_launch *how)
 {
     const bool alone = how->gx * how->gy <= (uint32_t)x->cu.n_sm;
+    uint32_t stage = BR_ND_FLASH_FEW_STAGE(l->a.head_k);
 
+    if (cun_shares(x, l, how->gy) > 1)
+        stage = BR_ND_FLASH_FAR_STAGE(l->a.head_k, l->a.per_kv);
     l->a.count = l->a.head_k == 64 || alone ? 6 : 3;
-    how->shared = BR_ND_FLASH_FEW_STAGE(l->a.head_k) * l->a.count;
+    l->a.count = BR_MIN(l->a.count, BR_ND_STAY_SHARED / stage);
+    how->shared = stage * l->a.count;
 }
 
 /* Blocks of few queries wait for what they read, each for itself; those that stay
@@ -630,7 +651,9 @@ cun_join(const br_cun *x, const cun_launch *l, uint32_t rows, enum cun_fn *fn,
     if (turn && (*fn == CUN_flash_few_64 || *fn == CUN_flash_few_128) &&
         cun_turns(x, turn, rows)) {
         j->turn = turn->a;
-        *fn += CUN_flash_turn_64 - CUN_flash_few_64;
+        *fn += (cun_shares(x, l, rows) > 1 ? CUN_flash_far_64
+                                           : CUN_flash_turn_64) -
+               CUN_flash_few_64;
         return true;
     }
     if (l->fn == CUN_turn && (l->a.head_k == 64 || l->a.head_k == 128)) {
