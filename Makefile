@@ -252,6 +252,7 @@ $(B)/emu/libcuda.so.1: $(wildcard tests/emu/* kernels/cuda/*.cu kernels/cuda/*.c
 	$(call say,CXX)$(CC) -O2 -fPIC -c tests/emu/emu_core.c -o $(@D)/emu_core.o && \
 	$(CC) -O2 -fPIC -c tests/emu/emu_graph.c -o $(@D)/emu_graph.o && \
 	g++ -O2 -fPIC -std=c++17 -fvisibility=hidden -w -include tests/emu/emu.h \
+	    -fsanitize=alignment -fsanitize-undefined-trap-on-error \
 	    -c tests/emu/emu_kernels.cc -o $(@D)/emu_kernels.o && \
 	g++ -shared -Wl,-soname,libcuda.so.1 $(@D)/emu_core.o $(@D)/emu_graph.o $(@D)/emu_kernels.o -ldl -pthread -o $@
 

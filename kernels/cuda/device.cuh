@@ -24,10 +24,11 @@ typedef unsigned long long u64;
 typedef int i32;
 typedef long long i64;
 
-struct u32x2 {
+/* Aligned, or a compiler loads and stores their numbers one by one. */
+struct __attribute__((aligned(8))) u32x2 {
     u32 x, y;
 };
-struct u32x4 {
+struct __attribute__((aligned(16))) u32x4 {
     u32 x, y, z, w;
 };
 
