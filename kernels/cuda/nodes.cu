@@ -795,6 +795,7 @@ br_nd_attend(ARGS)
 
 #ifndef BR_PORTABLE
 #include "node_flash.cuh"
+#include "node_few.cuh"
 #include "node_stay.cuh"
 #endif
 #include "node_experts.cuh"
