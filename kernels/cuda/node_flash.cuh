@@ -412,8 +412,11 @@ flash(const struct br_nd_args &a)
 
     grid_go();
     grid_wait(); /* who waits for this launch waits for those before it */
-    if (find_tile(a, f) && f.n * a.per_kv > BR_ND_FLASH_FEW)
-        flash_many<HD>(a, f);
+    if (!find_tile(a, f) || f.n * a.per_kv <= BR_ND_FLASH_FEW) {
+        grid_wait(); /* else ptxas 13.0 has registers of the rest spilled */
+        return;
+    }
+    flash_many<HD>(a, f);
 }
 #define FLASH(HD)                                        \
     KERNEL __launch_bounds__(BR_ND_FLASH_THREADS, 1)     \
