@@ -64,7 +64,8 @@ list_tenant(void *ctx, const br_tenant *t)
 }
 
 /* What each has had of each model since that came; for the admin. Names are of
- * letters, digits, - . _ and @. */
+ * letters, digits, - . _ and @. While the database is away it is left out: the
+ * other figures are not the database's. */
 static void
 put_tenants(const br_http *h, br_str *out)
 {
@@ -87,7 +88,10 @@ put_tenants(const br_http *h, br_str *out)
     tenants all = {0};
     br_status st = {0};
 
-    out->oom |= br_tstore_each(h->store, list_tenant, &all, &st) != BR_OK;
+    if (br_tstore_each(h->store, list_tenant, &all, &st) != BR_OK) {
+        out->oom |= st.code == BR_E_OOM;
+        all.n = 0;
+    }
     for (size_t r = 0; r < BR_COUNT(rows) && all.n; r++) {
         if (rows[r].help)
             br_str_printf(out,

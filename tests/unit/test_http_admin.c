@@ -456,6 +456,36 @@ TEST(metrics_tell_the_admin_whose_tokens_they_were)
     close_admin(&s);
 }
 
+/* It is away, say: what the server itself knows is not less true. */
+TEST(metrics_do_without_what_the_database_does_not_say)
+{
+    br_status st = {0};
+    br_tstore *second;
+    sk_answer a;
+    admin s;
+
+    open_admin(&s);
+    a = sk_ask(&s.k, "POST /v1/tenants", ADMIN, "{\"name\":\"al\"}");
+    ck_assert_int_eq(a.status, 200);
+    t_ok(br_tstore_open(&second, t_printf("%s/t.db", t_tmpdir()), &st), &st);
+    t_ok(br_tstore_ask(
+             second, &(br_db_query){.sql = "ALTER TABLE tenant RENAME TO gone"},
+             &st),
+         &st);
+    a = sk_ask(&s.k, "GET /metrics", ADMIN, NULL);
+    ck_assert_msg(a.status == 200 && strstr(a.body, "brass_requests_running") &&
+                      !strstr(a.body, "brass_tenant_"),
+                  "%d %s", a.status, a.body);
+    t_ok(br_tstore_ask(
+             second, &(br_db_query){.sql = "ALTER TABLE gone RENAME TO tenant"},
+             &st),
+         &st);
+    a = sk_ask(&s.k, "GET /metrics", ADMIN, NULL);
+    ck_assert(a.status == 200 && strstr(a.body, "brass_tenant_"));
+    br_tstore_close(second);
+    close_admin(&s);
+}
+
 /* What the cache of beginnings found for others says what they ask. */
 TEST(a_tenants_metrics_count_its_own_tokens)
 {
