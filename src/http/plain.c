@@ -481,12 +481,12 @@ put_ledger(br_str *out, uint32_t tenant, const br_ledger *l, const br_quota *q)
     br_json_w_obj_end(&w);
 }
 
-/* "me", a tenant's number, or its name; -1: there is none of it. */
+/* "me", a tenant's number, or its name; -1: there is none of it, or *st says why it
+ * cannot be looked up. */
 static int64_t
-tenant_of(br_http *h, const br_http_conn *c, br_text word)
+tenant_of(br_http *h, const br_http_conn *c, br_text word, br_status *st)
 {
     char name[BR_TENANT_NAME];
-    br_status st = {0};
     br_tenant t;
     int64_t n;
 
@@ -495,7 +495,7 @@ tenant_of(br_http *h, const br_http_conn *c, br_text word)
     if (br_json_to_i64(word, &n) && n >= 0 && n < BR_MAX_TENANTS)
         return n;
     if (!h->store || !br_http_word(word, name, sizeof name) ||
-        br_tstore_find(h->store, name, &t, &st) != BR_OK)
+        br_tstore_find(h->store, name, &t, st) != BR_OK)
         return -1;
     return t.id;
 }
@@ -508,11 +508,14 @@ own_tenant(br_http *h, br_http_conn *c)
     static const char before[] = "/v1/tenants/";
     br_text word = {c->in.path.p + sizeof before - 1,
                     c->in.path.n - (sizeof before - 1)};
+    br_status st = {0};
     int64_t id;
 
     word.n = (size_t)((const char *)memchr(word.p, '/', word.n) - word.p);
-    id = tenant_of(h, c, word);
-    if (c->admin && id < 0)
+    id = tenant_of(h, c, word, &st);
+    if (st.code != BR_OK && st.code != BR_E_NOT_FOUND)
+        br_reply_status(h, c, &st, NULL);
+    else if (c->admin && id < 0)
         br_reply_error(h, c, 404, NULL, "no such tenant");
     else if (!c->admin && id != (int64_t)c->tenant)
         br_reply_error(h, c, 403, NULL, "that tenant's ledger is not yours");
@@ -542,15 +545,16 @@ take_quota(void *ctx, const br_tenant *t)
 }
 
 /* Of the engine, or of the store where all models rest. */
-static bool
-has_quota(br_http *h, uint32_t tenant, br_quota *out)
+static br_code
+find_quota(br_http *h, uint32_t tenant, br_quota *out, br_status *st)
 {
     of_tenant of = {tenant, out, false};
-    br_status st = {0};
 
     if (h->model)
-        return br_engine_tenant_quota(h->model->m.engine, tenant, out);
-    return br_tstore_each(h->store, take_quota, &of, &st) == BR_OK && of.found;
+        of.found = br_engine_tenant_quota(h->model->m.engine, tenant, out);
+    else
+        BR_TRY(br_tstore_each(h->store, take_quota, &of, st));
+    return of.found ? BR_OK : br_fail(st, BR_E_NOT_FOUND, "no such tenant");
 }
 
 /* With a file: all there ever was, up to a second ago. */
@@ -568,18 +572,13 @@ br_on_usage(br_http *h, br_http_conn *c)
     }
     if (!own_tenant(h, c))
         return;
-    if (!has_quota(h, c->tenant, &q)) {
-        br_reply_error(h, c, 404, NULL, "no such tenant");
+    if (find_quota(h, c->tenant, &q, &st) != BR_OK ||
+        (h->store && br_tstore_usage(h->store, c->tenant, &l, &st) != BR_OK)) {
+        br_reply_status(h, c, &st, NULL);
         return;
     }
-    if (h->store) {
-        if (br_tstore_usage(h->store, c->tenant, &l, &st) != BR_OK) {
-            br_reply_status(h, c, &st, NULL);
-            return;
-        }
-    } else {
+    if (!h->store)
         (void)br_engine_ledger(h->model->m.engine, c->tenant, &l);
-    }
     put_ledger(&out, c->tenant, &l, &q);
     br_reply_json(h, c, &out);
 }

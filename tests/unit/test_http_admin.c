@@ -456,6 +456,40 @@ TEST(metrics_tell_the_admin_whose_tokens_they_were)
     close_admin(&s);
 }
 
+/* As where it is away: nobody knows then whether there is one. */
+TEST(a_tenant_that_cannot_be_looked_up_is_none_that_is_not_there)
+{
+    br_status st = {0};
+    br_tstore *second;
+    sk_answer a;
+    admin s;
+
+    open_admin(&s);
+    a = sk_ask(&s.k, "POST /v1/tenants", ADMIN, "{\"name\":\"al\"}");
+    ck_assert_int_eq(a.status, 200);
+    t_ok(br_tstore_open(&second, t_printf("%s/t.db", t_tmpdir()), &st), &st);
+    t_ok(br_tstore_ask(
+             second, &(br_db_query){.sql = "ALTER TABLE tenant RENAME TO gone"},
+             &st),
+         &st);
+    a = sk_ask(&s.k, "GET /v1/tenants/al/usage", ADMIN, NULL);
+    ck_assert_msg(a.status == 500 && strstr(a.body, "no such table"), "%s",
+                  a.body);
+    a = sk_ask(&s.k, "GET /v1/tenants/al/requests", ADMIN, NULL);
+    ck_assert_msg(a.status == 500 && strstr(a.body, "no such table"), "%s",
+                  a.body);
+    t_ok(br_tstore_ask(
+             second, &(br_db_query){.sql = "ALTER TABLE gone RENAME TO tenant"},
+             &st),
+         &st);
+    a = sk_ask(&s.k, "GET /v1/tenants/bo/usage", ADMIN, NULL);
+    ck_assert_int_eq(a.status, 404);
+    a = sk_ask(&s.k, "GET /v1/tenants/9/usage", ADMIN, NULL);
+    ck_assert_int_eq(a.status, 404);
+    br_tstore_close(second);
+    close_admin(&s);
+}
+
 /* It is away, say: what the server itself knows is not less true. */
 TEST(metrics_do_without_what_the_database_does_not_say)
 {
