@@ -4,6 +4,7 @@
 #include "base/thread.h"
 #include "cli/catalogue.h"
 #include "model/gguf.h"
+#include "model/model.h"
 #include "model/qmix.h"
 
 #include <dirent.h>
@@ -296,11 +297,11 @@ static br_code
 use(br_cli *cli, br_str *path, br_status *st)
 {
     char real[PATH_MAX];
-    br_gguf *g;
+    br_model *m;
 
     BR_TRY(br_cli_model(cli, cli->args[0], path, st));
-    BR_TRY(br_gguf_open(&g, path->at, st));
-    br_gguf_close(g);
+    BR_TRY(br_model_open(&m, path->at, st)); /* not one that nothing runs */
+    br_model_close(m);
     if (!realpath(path->at, real))
         return br_fail(st, BR_E_IO, "%s: %s", path->at, strerror(errno));
     BR_TRY(br_store_set_active(cli, real, st));

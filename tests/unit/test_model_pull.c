@@ -379,8 +379,9 @@ TEST(the_catalogue_has_sets)
     t_run(&r, "model", "pull", "big");
     ck_assert_str_eq(r.err, "");
     ck_assert_ptr_nonnull(strstr(r.out, "/big-I8-00003-of-00003.gguf: "));
-    t_run(&r, "model", "use", "big");
+    t_run(&r, "model", "info", "big");
     ck_assert_int_eq(r.exit, 0);
+    ck_assert_ptr_nonnull(strstr(r.out, " in 3 files"));
 }
 
 TEST(two_pulls_do_not_mix)
@@ -487,6 +488,26 @@ TEST(the_active_model_is_taken_where_none_is_named)
     t_run(&r, "model", "active");
     ck_assert_int_eq(r.exit, 3);
     t_run(&r, "model", "rm", "../store/ok-Q8_0");
+    ck_assert_int_eq(r.exit, 3);
+}
+
+TEST(what_nothing_runs_is_not_made_the_active_model)
+{
+    const char *path = t_printf("%s/clip.gguf", t_tmpdir());
+    br_gguf_writer *w = br_gguf_w_new();
+    br_status st = {0};
+    t_proc r;
+
+    make_home();
+    ck_assert_ptr_nonnull(w);
+    br_gguf_w_str(w, "general.architecture", BR_TEXT("clip"));
+    t_ok(br_gguf_w_begin(w, path, &st), &st);
+    t_ok(br_gguf_w_end(w, &st), &st);
+    br_gguf_w_free(w);
+    t_run(&r, "model", "use", path);
+    ck_assert_ptr_nonnull(strstr(r.err, "architecture 'clip' is not known"));
+    ck_assert_int_eq(r.exit, 1);
+    t_run(&r, "model", "active");
     ck_assert_int_eq(r.exit, 3);
 }
 
