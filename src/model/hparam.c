@@ -208,10 +208,11 @@ br_arch_windowed(const br_arch *a, int64_t layer)
 
 /* A list in the file goes before the architecture's habit, and so does a number
  * there, a period: 0 means that all layers see a window. */
-static void
-find_windows(br_model *m)
+static br_code
+find_windows(br_model *m, br_status *st)
 {
-    const br_gguf_kv *kv = find(m, "attention.sliding_window_pattern");
+    const char *key = "attention.sliding_window_pattern";
+    const br_gguf_kv *kv = find(m, key);
     br_hparams *hp = &m->hp;
     bool needs =
         m->arch->window == BR_WINDOW_EVEN || m->arch->window == BR_WINDOW_KEY;
@@ -219,6 +220,8 @@ find_windows(br_model *m)
     bool list =
         m->arch->window == BR_WINDOW_KEY || (kv && kv->type == BR_GGUF_ARR);
 
+    if (!kv && m->arch->window == BR_WINDOW_KEY)
+        return missing(m, &(field){.key = key}, st);
     for (int64_t l = 0; l < hp->n_layer; l++) {
         int32_t p = hp->layer[l].is_window;
         bool is = list ? p != 0
@@ -227,6 +230,7 @@ find_windows(br_model *m)
 
         hp->layer[l].is_window = is && !none;
     }
+    return BR_OK;
 }
 
 static bool
@@ -392,7 +396,7 @@ br_hparams_read(br_model *m, br_status *st)
     BR_TRY(read_lists(m, st));
     BR_TRY(read_scaling(m, st));
     defaults(m);
-    find_windows(m);
+    BR_TRY(find_windows(m, st));
     BR_TRY(check_experts(m, st));
     if (hp->shared_kv >= hp->n_layer)
         return br_fail(st, BR_E_FORMAT,

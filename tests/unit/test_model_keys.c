@@ -367,6 +367,28 @@ TEST(a_gemma_without_a_window_sees_all)
     lk_end();
 }
 
+static void
+no_pattern(br_gguf_writer *w)
+{
+    br_gguf_w_remove(w, "gemma4.attention.sliding_window_pattern");
+}
+
+/* Which layers of a Gemma 4 see one only its file knows. */
+TEST(a_gemma_4_has_to_say_which_layers_see_a_window)
+{
+    lk_case c;
+    lk_run r;
+
+    if (!have("gemma4"))
+        t_skip("no ../shared/vectors here");
+    c = lk_get(lk_find("gemma4"));
+    rewrite(&c, no_pattern);
+    ck_assert_int_eq(lk_open(&r, &c, NULL), BR_E_FORMAT);
+    ck_assert_str_eq(r.st.msg, "gemma4.attention.sliding_window_pattern: there "
+                               "has to be this key");
+    lk_end();
+}
+
 TEST(a_file_says_which_layers_see_a_window)
 {
     const float *plain, *second, *sixth;
