@@ -6,6 +6,7 @@
 #    include <errno.h>
 #    include <openssl/err.h>
 #    include <openssl/ssl.h>
+#    include <openssl/x509.h>
 #    include <string.h>
 #    include <sys/socket.h>
 
@@ -79,6 +80,15 @@ fail(br_status *st, const char *path, const char *what)
                    why ? why : "");
 }
 
+/* A private key, but OpenSSL looks at once whose it is. */
+static bool
+is_of_another(unsigned long e)
+{
+    return ERR_GET_LIB(e) == ERR_LIB_X509 &&
+           (ERR_GET_REASON(e) == X509_R_KEY_VALUES_MISMATCH ||
+            ERR_GET_REASON(e) == X509_R_KEY_TYPE_MISMATCH);
+}
+
 static int
 choose(SSL *ssl, const unsigned char **out, unsigned char *n,
        const unsigned char *in, unsigned int in_n, void *arg)
@@ -119,7 +129,10 @@ set_up(br_tls *t, const char *cert, const char *key, br_status *st)
     if (SSL_CTX_use_certificate_chain_file(t->ctx, cert) != 1)
         return fail(st, cert, "no certificate in PEM");
     if (SSL_CTX_use_PrivateKey_file(t->ctx, key, SSL_FILETYPE_PEM) != 1)
-        return fail(st, key, "no private key in PEM");
+        return fail(st, key,
+                    is_of_another(ERR_peek_error())
+                        ? "not the key of the certificate"
+                        : "no private key in PEM");
     if (SSL_CTX_check_private_key(t->ctx) != 1)
         return fail(st, key, "not the key of the certificate");
     return BR_OK;

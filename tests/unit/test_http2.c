@@ -344,6 +344,25 @@ make_certificate(char **cert, char **key)
                            *key, *cert)) == 0;
 }
 
+TEST(a_key_of_another_certificate_is_told_to_be_that)
+{
+    br_http_config c = br_http_config_default();
+    char *cert, *key, *other = t_printf("%s/other.pem", t_tmpdir());
+    br_status st = {0};
+    br_http *h;
+
+    if (!make_certificate(&cert, &key) || rename(key, other) != 0 ||
+        !make_certificate(&cert, &key))
+        t_skip("openssl is not installed");
+    c.port = 0;
+    c.tls_cert = cert;
+    c.tls_key = other;
+    if (br_http_new(&h, &c, &st) == BR_E_UNSUPPORTED)
+        t_skip("built without OpenSSL");
+    ck_assert_msg(strstr(st.msg, "other.pem: not the key of the certificate"),
+                  "%s", st.msg);
+}
+
 static char *
 output_of(const char *command)
 {
