@@ -481,6 +481,35 @@ TEST(kernel_differences_of_signed_bytes_saturate)
     ck_assert_mem_eq(r->out, want, sizeof want);
 }
 
+/* .shared::cta and .shared::cluster are .shared where a block is a cluster. */
+TEST(kernel_shared_memory_is_of_the_cluster)
+{
+    static const uint32_t want[] = {7, 10, 7, 1, 12, 7, 0};
+    result *r =
+        runs(K("mov.u32 %%r1,sh; mov.u32 %%r2,7; mov.u32 %%r3,0;\n"
+               "st.shared::cta.u32 [%%r1],%%r2; ld.shared.u32 %%r4,[%%r1];\n"
+               "st.global.u32 [%%d0],%%r4; st.shared::cta.u32 "
+               "[sh+4],%%r4;\n"
+               "atom.shared::cta.add.u32 %%r4,[sh+4],3;\n"
+               "ld.volatile.shared::cta.u32 %%r4,[%%r1+4];\n"
+               "st.global.u32 [%%d0+4],%%r4; cvt.u64.u32 %%d2,%%r1;\n"
+               "cvta.shared::cta.u64 %%d2,%%d2; ld.u32 %%r4,[%%d2];\n"
+               "st.global.u32 [%%d0+8],%%r4; isspacep.shared::cluster "
+               "%%p0,%%d2;\n"
+               "selp.u32 %%r4,1,0,%%p0; st.global.u32 [%%d0+12],%%r4;\n"
+               "barrier.cluster.arrive.release.aligned;\n"
+               "barrier.cluster.wait.acquire.aligned;\n"
+               "mapa.shared::cluster.u32 %%r4,%%r1,%%r3;\n"
+               "red.shared::cluster.add.u32 [%%r4+4],2;\n"
+               "ld.shared::cluster.u32 %%r5,[%%r4+4];\n"
+               "st.global.u32 [%%d0+16],%%r5; mapa.u64 %%d2,%%d2,%%r3;\n"
+               "ld.u32 %%r5,[%%d2]; st.global.u32 [%%d0+20],%%r5;\n"
+               "getctarank.u64 %%r5,%%d2; st.global.u32 [%%d0+24],%%r5; ret;"),
+             1, 1, false);
+
+    ck_assert_mem_eq(r->out, want, sizeof want);
+}
+
 /* As cuda_bf16.h of CUDA 13 writes bytes for sm_90. */
 TEST(kernel_bytes_are_put_together)
 {

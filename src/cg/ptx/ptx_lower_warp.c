@@ -240,6 +240,15 @@ px_l_bar(px_lower *l, const px_ins *ins)
     unsigned n = ins->n_op - red * 2u, c;
     uint32_t args[3];
 
+    if (px_has(o, PM_CLUSTER)) { /* of one block: who waits waits for all */
+        if (px_has(o, PM_WAIT) == px_has(o, PM_ARRIVE) || ins->n_op)
+            return PX_NO(l, "this barrier is not supported");
+        args[0] = px_k(l, BR_KC_B32, 15);
+        args[1] = px_k(l, BR_KC_B32, 0);
+        if (px_has(o, PM_WAIT))
+            px_emit(l, &i, args);
+        return true;
+    }
     if (!red && !px_has(o, PM_SYNC) && !px_has(o, PM_ARRIVE))
         return PX_NO(l, "this barrier is not supported");
     if (!PX_SRC(l, ins, red, BR_KT_B32, &args[0]))

@@ -60,6 +60,7 @@ static const struct {
           "trans x1 x2 x4 "},
     {'P', " pack "},
     {'C', " cta "},
+    {'L', " cluster wait relaxed acquire release "},
 };
 
 static bool
@@ -110,6 +111,11 @@ take(px_opcode *o, br_text part)
 {
     unsigned k = px_type(part);
 
+    /* A block is a cluster of its own. */
+    if (o->root && strchr(o->root->mods, 'p') &&
+        (br_text_is(part, "shared::cta") ||
+         br_text_is(part, "shared::cluster")))
+        part = br_text_z("shared");
     if (br_text_is(part, "b128")) { /* two of .b64 side by side */
         const unsigned v2 = PM_V2;
 
