@@ -510,6 +510,43 @@ TEST(kernel_shared_memory_is_of_the_cluster)
     ck_assert_mem_eq(r->out, want, sizeof want);
 }
 
+TEST(kernel_lop3_has_a_predicate)
+{
+    static const uint32_t want[] = {6, 0, 1, 1, 0};
+    result *r =
+        runs(K("mov.u32 %%r1,5; mov.u32 %%r2,3; setp.eq.u32 %%p0,%%r1,5;\n"
+               "lop3.or.b32 %%r3|%%p1,%%r1,%%r2,0,0x96,!%%p0;\n"
+               "st.global.u32 [%%d0],%%r3; lop3.and.b32 "
+               "%%r3|%%p2,%%r1,%%r2,%%r2,0x96,!%%p0;\n"
+               "selp.u32 %%r3,1,0,%%p2; st.global.u32 [%%d0+4],%%r3;\n"
+               "selp.u32 %%r3,1,0,%%p1; st.global.u32 [%%d0+8],%%r3;\n"
+               "lop3.and.b32 _|%%p2,%%r1,%%r2,0,0x96,%%p0;\n"
+               "selp.u32 %%r3,1,0,%%p2; st.global.u32 [%%d0+12],%%r3;\n"
+               "lop3.or.b32 _|%%p2,%%r1,%%r1,0,0x3c,!%%p0;\n"
+               "selp.u32 %%r3,1,0,%%p2; st.global.u32 [%%d0+16],%%r3; ret;"),
+             1, 1, false);
+
+    ck_assert_mem_eq(r->out, want, sizeof want);
+}
+
+TEST(kernel_the_smallest_of_three)
+{
+    static const uint32_t want[] = {0xc0000000, 0x40400000, 0x3f800000,
+                                    0x7fffffff};
+    result *r =
+        runs(K("mov.u32 %%r1,0x3f800000; mov.u32 %%r2,0xc0000000;\n"
+               "mov.u32 %%r3,0x40400000; mov.u32 %%r4,0x7fc00000;\n"
+               "min.f32 %%r5,%%r1,%%r3,%%r2; st.global.u32 [%%d0],%%r5;\n"
+               "max.ftz.f32 %%r5,%%r1,%%r2,%%r3; st.global.u32 "
+               "[%%d0+4],%%r5;\n"
+               "min.f32 %%r5,%%r4,%%r3,%%r1; st.global.u32 [%%d0+8],%%r5;\n"
+               "max.NaN.f32 %%r5,%%r1,%%r2,%%r4; st.global.u32 "
+               "[%%d0+12],%%r5; ret;"),
+             1, 1, false);
+
+    ck_assert_mem_eq(r->out, want, sizeof want);
+}
+
 /* As cuda_bf16.h of CUDA 13 writes bytes for sm_90. */
 TEST(kernel_bytes_are_put_together)
 {

@@ -67,6 +67,8 @@ px_l_alu(px_lower *l, const px_ins *ins)
     uint32_t args[4], v;
     unsigned n = 0, type = i.type;
     bool relu = br_kmod(i.mods, BR_KF_RELU) && br_ktinfo_of[type].kind != 'F';
+    bool three = (i.op == BR_K_MIN || i.op == BR_K_MAX) && ins->n_op == 4 &&
+                 type == BR_KT_F32;
 
     i.type2 = l->opc->types[1];
     if (br_kopinfo_of[i.op].types[0] == 0)
@@ -81,13 +83,19 @@ px_l_alu(px_lower *l, const px_ins *ins)
                           &args[n]))
             return false;
     i.n_arg = (uint16_t)n;
-    if (ins->n_op != n + 1)
+    if (ins->n_op != n + 1 + three)
         return PX_NO(l, "the number of operands is wrong");
     if (relu) /* of integers it is one more max */
         i.mods &= ~br_kmod_put(BR_KF_RELU, 1);
     v = px_emit(l, &i, args);
     if (relu)
         v = px_do2(l, BR_K_MAX, type, v, px_k(l, BR_KC_B32, 0));
+    if (three) {
+        args[0] = v;
+        if (!PX_SRC(l, ins, 3, type, &args[1]))
+            return false;
+        v = px_emit(l, &i, args);
+    }
     return px_dst(l, px_op(l, ins, 0), type, v);
 }
 
@@ -257,20 +265,40 @@ px_l_sad(px_lower *l, const px_ins *ins)
 
 /* ---- bits --------------------------------------------------------------- */
 
+static uint32_t
+is(px_lower *l, unsigned cmp, unsigned type, uint32_t a, uint32_t b)
+{
+    br_kins i = {.op = BR_K_SETP, .type = (uint8_t)type, .n_arg = 2};
+    uint32_t args[2] = {a, b};
+
+    i.mods = br_kmod_put(BR_KF_CMP, cmp);
+    return px_emit(l, &i, args);
+}
+
 bool
 px_l_lop3(px_lower *l, const px_ins *ins)
 {
     br_kins i = {.op = BR_K_LOP3, .n_arg = 3};
-    const px_opnd *table = px_op(l, ins, 4);
-    uint32_t args[3];
+    const px_opnd *table = px_op(l, ins, 4), *d = px_op(l, ins, 0);
+    bool and = px_has(l->opc, PM_AND), or = px_has(l->opc, PM_OR);
+    uint32_t args[3], v, p, q;
 
     for (unsigned k = 0; k < 3; k++)
         if (!PX_SRC(l, ins, k + 1, BR_KT_B32, &args[k]))
             return false;
-    if (table->kind != O_INT || table->imm > 255 || ins->n_op != 5)
+    if (table->kind != O_INT || table->imm > 255 ||
+        ins->n_op != 5u + (and || or))
         return PX_NO(l, "the truth table is a number up to 255");
     i.imm = (int64_t)table->imm;
-    return px_dst(l, px_op(l, ins, 0), BR_KT_B32, px_emit(l, &i, args));
+    v = px_emit(l, &i, args);
+    if (!and&&! or)
+        return px_dst(l, d, BR_KT_B32, v);
+    if (d->kind != O_PAIR || !PX_SRC(l, ins, 5, BR_KT_PRED, &q))
+        return PX_NO(l, "a predicate is missing");
+    p = is(l, BR_KM_CMP_NE, BR_KT_B32, v, px_k(l, BR_KC_B32, 0));
+    p = px_do2(l, and? BR_K_AND : BR_K_OR, BR_KT_PRED, p, q);
+    return px_dst(l, &l->p->ops.at[d->a], BR_KT_B32, v) &&
+           px_dst(l, &l->p->ops.at[d->b], BR_KT_PRED, p);
 }
 
 bool
@@ -297,16 +325,6 @@ px_l_not(px_lower *l, const px_ins *ins)
     return px_dst(l, px_op(l, ins, 0), t,
                   px_do2(l, BR_K_XOR, t, a,
                          px_k(l, (br_kclass)br_ktinfo_of[t].cls, ~0ull)));
-}
-
-static uint32_t
-is(px_lower *l, unsigned cmp, unsigned type, uint32_t a, uint32_t b)
-{
-    br_kins i = {.op = BR_K_SETP, .type = (uint8_t)type, .n_arg = 2};
-    uint32_t args[2] = {a, b};
-
-    i.mods = br_kmod_put(BR_KF_CMP, cmp);
-    return px_emit(l, &i, args);
 }
 
 bool

@@ -61,6 +61,7 @@ static const struct {
     {'P', " pack "},
     {'C', " cta "},
     {'L', " cluster wait relaxed acquire release "},
+    {'B', " and or "},
 };
 
 static bool
