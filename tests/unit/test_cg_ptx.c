@@ -253,7 +253,7 @@ static const struct {
     {"add.u64 %r1, %d1, %d1;", "result is too narrow"},
     {"mul.wide.u64 %d1, %d1, %d1;", "twice as wide"},
     {"tex.2d.v4.f32.s32 {%r1,%r1,%r1,%r1}, [t, {%r1,%r1}];", "'tex' is not"},
-    {"barrier.cluster.arrive;", "'cluster' is not known"},
+    {"barrier.cluster.sync;", "this barrier is not supported"},
     {"cp.async.bulk.shared.global [%d1], [%d1], 16;", "not supported"},
     {"mov.u32 %r1, 1e3;", "a decimal is none of its types"},
     {"and.b32 %r1, %r1, 1.5;", "a decimal is none of its types"},
@@ -462,8 +462,7 @@ TEST(ptx_registers_by_number_keep_their_scopes)
 static bool
 is_hopper(const char *note)
 {
-    static const char *const are[] = {"wgmma.", "barrier.cluster.", "mapa.",
-                                      "ld.shared::cluster.", "st.async."};
+    static const char *const are[] = {"wgmma.", "st.async."};
 
     for (size_t k = 0; k < BR_COUNT(are); k++)
         if (strncmp(note, are[k], strlen(are[k])) == 0)
@@ -473,7 +472,7 @@ is_hopper(const char *note)
 
 /* The kernels of this repository, and what compilers made of others. Nothing
  * of them is unknown but wgmma, which has no meaning on other processors, and
- * clusters of blocks. */
+ * stores to other blocks of a cluster. */
 TEST(ptx_of_compilers_is_read)
 {
     static const char *const dirs[] = {"kernels/cuda/ptx", "tests/data/ptx"};
