@@ -445,54 +445,37 @@ flash_by_few(const struct br_nd_args &a)
 FLASH_FEW(64)
 FLASH_FEW(128)
 
-/* Nobody else reads the row's key. */
-template <u32 HD>
+/* Nobody else reads the row's key. FAR: a cluster has the KV head (a row of 1B at depth
+ * 8192 has 8 of an H200's 132 multiprocessors without). */
+template <u32 HD, bool FAR>
 BR_DEV void
 flash_turn(const struct br_nd_joined &j)
 {
-    struct flash_tile f;
-
-    grid_go();
-    if (find_tile(j.a, f))
-        flash_few<HD>(j.a, f, 0, after_turn<HD>{j, f.t, bid(), true});
-    else
-        grid_wait();
-}
-#define FLASH_TURN(HD)                                             \
-    KERNEL __launch_bounds__(THREADS, 2)                           \
-        br_nd_flash_turn_##HD(const struct br_nd_joined j)         \
-    {                                                              \
-        flash_turn<HD>(j);                                         \
-    }
-FLASH_TURN(64)
-FLASH_TURN(128)
-
-/* The same where rows are fewer than multiprocessors: a cluster a KV head (a row of
- * 1B at depth 8192 has 8 of an H200's 132 without). */
-template <u32 HD>
-BR_DEV void
-flash_turn_far(const struct br_nd_joined &j)
-{
-    const u32 n = cluster_blocks(), shift = n == 8 ? 3 : n == 4 ? 2 : 1;
+    const u32 n = FAR ? cluster_blocks() : 1;
+    const u32 shift = !FAR ? 0 : n == 8 ? 3 : n == 4 ? 2 : 1;
     const u32 kv = bid() >> shift;
     struct flash_tile f;
 
     grid_go();
     if (find_tile(j.a, f)) {
         const u32 newest = f.last / KEYS - f.first / KEYS;
-
-        flash_far<HD>(j.a, f, kv, shift,
-                      after_turn<HD>{j, f.t, kv,
-                                     newest % n == cluster_rank()});
+        const after_turn<HD> turn = {j, f.t, kv,
+                                     !FAR || newest % n == cluster_rank()};
+        if (FAR)
+            flash_far<HD>(j.a, f, kv, shift, turn);
+        else
+            flash_few<HD>(j.a, f, 0, turn);
     } else {
         grid_wait();
     }
 }
-#define FLASH_FAR(HD, per_sm)                                      \
+#define FLASH_TURN(name, HD, FAR, per_sm)                          \
     KERNEL __launch_bounds__(THREADS, per_sm)                      \
-        br_nd_flash_far_##HD(const struct br_nd_joined j)          \
+        br_nd_flash_##name(const struct br_nd_joined j)            \
     {                                                              \
-        flash_turn_far<HD>(j);                                     \
+        flash_turn<HD, FAR>(j);                                    \
     }
-FLASH_FAR(64, 2)
-FLASH_FAR(128, 1)
+FLASH_TURN(turn_64, 64, false, 2)
+FLASH_TURN(turn_128, 128, false, 2)
+FLASH_TURN(far_64, 64, true, 2)
+FLASH_TURN(far_128, 128, true, 1)
