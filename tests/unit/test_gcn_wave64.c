@@ -355,6 +355,16 @@ TEST(wave64_loops_that_wait_for_a_neighbour_are_refused)
          "add.u32 %r5, %r5, 1; setp.lt.u32 %p2, %r5, %r4; @%p2 bra L;\n"
          "st.global.u32 [%d1], %r4; st.global.u32 [%d3], %r4;",
          true},
+        /* A lane's own memory changes by what it does alone, or hands on. */
+        {".local .align 4 .b8 lo[4];\nL: ld.volatile.local.u32 %r4, [lo];\n"
+         "add.u32 %r4, %r4, 3; st.volatile.local.u32 [lo], %r4;\n"
+         "setp.lt.u32 %p2, %r4, %r2; @%p2 bra L;\n"
+         "st.global.u32 [%d1], %r4; st.global.u32 [%d3], %r4;",
+         false},
+        {".local .align 4 .b8 lo[4];\nL: ld.volatile.global.u32 %r4, [%d3];\n"
+         "st.volatile.local.u32 [lo], %r4; ld.volatile.local.u32 %r5, [lo];\n"
+         "setp.ne.u32 %p2, %r5, %r2; @%p2 bra L; st.global.u32 [%d3], %r5;",
+         true},
         {"setp.ne.u32 %p1, %r1, 0; @%p1 bra B;\n"
          "L: ld.acquire.gpu.global.u32 %r4, [%d3]; setp.lt.u32 %p2, %r4, 9;\n"
          "@%p2 bra L;\nB: bar.sync 0; st.global.u32 [%d1], %r2;",

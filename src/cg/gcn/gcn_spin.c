@@ -54,7 +54,9 @@ is_waited_for(const spin *s, const br_kins *i)
     uint64_t by;
 
     switch (i->op) {
-    case BR_K_LD: return br_kmod(i->mods, BR_KF_SEM) != 0;
+    case BR_K_LD: /* a lane's own memory nobody else writes */
+        return br_kmod(i->mods, BR_KF_SEM) != 0 &&
+               br_kmod(i->mods, BR_KF_SPACE) != BR_KM_SPACE_LOCAL;
     case BR_K_CAS: return true;
     case BR_K_ATOM:
         return (how != BR_KM_ATOM_ADD && how != BR_KM_ATOM_INC &&
