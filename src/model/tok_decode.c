@@ -62,6 +62,9 @@ br_tok_decode(const br_tok *t, const int32_t *ids, size_t n, int flags,
         ids[0] == t->role[BR_TOK_BOS]) {
         strip = false;
         i++;
+        for (uint32_t k = 0; k < t->n_lead && i < n && ids[i] == t->lead[k];
+             k++)
+            i++;
     }
     if ((flags & BR_TOK_STRIP_SPECIAL) && t->add_eos && n > i &&
         ids[n - 1] == t->role[BR_TOK_EOS])

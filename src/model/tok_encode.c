@@ -448,6 +448,8 @@ br_tok_encode(const br_tok *t, br_tok_work *w, br_text text, int flags,
     w->text.oom = w->text2.oom = false;
     if (add && t->add_bos)
         ok = br_tok_push(w, t->role[BR_TOK_BOS]);
+    for (uint32_t i = 0; ok && add && t->add_bos && i < t->n_lead; i++)
+        ok = br_tok_push(w, t->lead[i]);
     ok = ok && encode_text(t, w, text, flags & BR_TOK_PARSE_SPECIAL);
     if (ok && add && t->add_sep)
         ok = br_tok_push(w, t->role[BR_TOK_SEP]);

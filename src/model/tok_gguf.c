@@ -243,6 +243,27 @@ read_sides(br_tok *t, const br_gguf *g, const char *name, uint8_t side,
     return BR_OK;
 }
 
+/* Tokens that go with BOS, behind it, in a key of ours. */
+static br_code
+read_leads(br_tok *t, const br_gguf *g, br_status *st)
+{
+    const br_gguf_kv *kv = key(g, "brass_bos_more");
+    int64_t id;
+
+    if (kv && (kv->type != BR_GGUF_ARR || kv->n > BR_TOK_LEADS))
+        return br_fail(st, BR_E_FORMAT,
+                       PREFIX "brass_bos_more: it is no array of up to %d",
+                       BR_TOK_LEADS);
+    for (uint64_t i = 0; kv && i < kv->n; i++) {
+        if (!br_gguf_i64(kv, i, &id) || id < 0 || id >= (int64_t)t->n)
+            return br_fail(st, BR_E_FORMAT,
+                           PREFIX "brass_bos_more[%llu]: it is no token",
+                           (unsigned long long)i);
+        t->lead[t->n_lead++] = (int32_t)id;
+    }
+    return BR_OK;
+}
+
 /* Phi-3's control tokens swallow the blanks after them; GGUF has no place for
  * that, so the model's name has to say it. */
 static void
@@ -359,6 +380,7 @@ load(br_tok *t, const br_gguf *g, const char *pre, br_status *st)
     BR_TRY(read_roles(t, g, st));
     BR_TRY(read_flags(t, g, st));
     read_strips(t, g);
+    BR_TRY(read_leads(t, g, st));
     BR_TRY(read_sides(t, g, "brass_lstrip", BR_TOK_LSTRIP, st));
     BR_TRY(read_sides(t, g, "brass_rstrip", BR_TOK_RSTRIP, st));
     return br_tok_finish(t, st);

@@ -107,6 +107,7 @@ enum { /* of one token */
        BR_TOK_LSTRIP = 1,
        BR_TOK_RSTRIP = 2,
 };
+enum { BR_TOK_LEADS = 4 };
 
 struct br_tok {
     br_arena arena;
@@ -141,6 +142,8 @@ struct br_tok {
     size_t map_nodes, map_text_at, map_bytes;
 
     bool add_bos, add_eos, add_sep;
+    int32_t lead[BR_TOK_LEADS]; /* what goes with BOS, behind it */
+    uint32_t n_lead;
     bool space_prefix; /* a blank before the text */
     bool prefix_once;  /* not again after a special token */
     bool blanks;       /* spaces become U+2581 */

@@ -391,9 +391,13 @@ special_token(br_tj *x, const char *name, br_tok_role role, bool *adds)
     if (id < 0)
         return br_fail(x->st, BR_E_FORMAT,
                        "post_processor: '%.40s' is no token", name ? name : "");
+    if (*adds && role == BR_TOK_BOS && x->t->n_lead < BR_TOK_LEADS) {
+        x->t->lead[x->t->n_lead++] = id; /* [gMASK] <sop> of a GLM */
+        return BR_OK;
+    }
     if (*adds)
         return br_fail(x->st, BR_E_UNSUPPORTED,
-                       "post_processor: two tokens on one side of a text");
+                       "post_processor: too many tokens on one side of a text");
     x->t->role[role] = id;
     *adds = true;
     return BR_OK;

@@ -192,6 +192,9 @@ put_habits(out *o)
         br_gguf_w_bool(o->w, PREFIX "brass_space_prefix_once", true);
     if (o->t->nfc)
         br_gguf_w_bool(o->w, PREFIX "brass_nfc", true);
+    if (o->t->n_lead)
+        br_gguf_w_array(o->w, PREFIX "brass_bos_more", BR_GGUF_I32, o->t->lead,
+                        o->t->n_lead);
     BR_TRY(put_strips(o, PREFIX "brass_lstrip", BR_TOK_LSTRIP));
     return put_strips(o, PREFIX "brass_rstrip", BR_TOK_RSTRIP);
 }

@@ -732,7 +732,11 @@ TEST(hf_nfc_and_blanks_that_tokens_swallow_are_kept)
             t_printf("{\"normalizer\":{\"type\":\"NFC\"},\"added_tokens\":["
                      "{\"id\":258,\"content\":\"<s>\",\"special\":true,"
                      "\"rstrip\":true},{\"id\":260,\"content\":\"</s>\","
-                     "\"special\":true,\"lstrip\":true}],%s",
+                     "\"special\":true,\"lstrip\":true}],"
+                     "\"post_processor\":{\"type\":\"TemplateProcessing\","
+                     "\"single\":[{\"SpecialToken\":{\"id\":\"<s>\"}},"
+                     "{\"SpecialToken\":{\"id\":\"</s>\"}},"
+                     "{\"Sequence\":{\"id\":\"A\"}}]},%s",
                      at));
     back = hfk_convert_ok(dir);
     t_ok(br_tok_open(&theirs, dir, NULL, &st), &st);
@@ -741,6 +745,8 @@ TEST(hf_nfc_and_blanks_that_tokens_swallow_are_kept)
         ck_assert_str_eq(tk_ids(ours, texts[i], BR_TOK_PARSE_SPECIAL),
                          tk_ids(theirs, texts[i], BR_TOK_PARSE_SPECIAL));
     ck_assert_str_eq(tk_ids(ours, "<s>  ab", BR_TOK_PARSE_SPECIAL), "258 256");
+    ck_assert_str_eq(tk_ids(ours, "ab", BR_TOK_ADD_SPECIAL), "258 260 256");
+    ck_assert_str_eq(tk_ids(theirs, "ab", BR_TOK_ADD_SPECIAL), "258 260 256");
     br_tok_free(theirs);
     br_tok_free(ours);
     br_gguf_close(back);

@@ -97,6 +97,32 @@ TEST(tok_json_template_says_what_stands_around)
     br_tok_free(t);
 }
 
+/* GLM-4's [gMASK] <sop>. What is decoded begins behind both. */
+TEST(tok_json_several_tokens_stand_before_a_text)
+{
+    br_tok *t = open_json(
+        bpe(BYTES_PRE
+            ",\"added_tokens\":[{\"id\":258,\"content\":\"[gMASK]\","
+            "\"special\":true},{\"id\":259,\"content\":\"<sop>\","
+            "\"special\":false}],\"post_processor\":{\"type\":"
+            "\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":"
+            "\"[gMASK]\"}},{\"SpecialToken\":{\"id\":\"<sop>\"}},"
+            "{\"Sequence\":{\"id\":\"A\"}}]}"),
+        "");
+    const int32_t ids[] = {258, 259, 256};
+    br_status st = {0};
+    br_str s = {0};
+
+    ck_assert_str_eq(tk_ids(t, "ab", BR_TOK_ADD_SPECIAL), "258 259 256");
+    ck_assert_str_eq(tk_ids(t, "ab", 0), "256");
+    t_ok(br_tok_decode(t, ids, 3, BR_TOK_STRIP_SPECIAL | BR_TOK_SHOW_SPECIAL,
+                       &s, &st),
+         &st);
+    ck_assert_str_eq(br_str_z(&s), "ab");
+    br_str_fini(&s);
+    br_tok_free(t);
+}
+
 /* Some classes make their own post-processor, whatever the folder's is. */
 TEST(tok_json_class_says_what_stands_around)
 {
