@@ -37,9 +37,9 @@ rt_softmax(float *p, u32 n, u32 lane)
 }
 
 /* Experts of groups that are not among the best cannot be chosen. A group's
- * score: its two best, added. */
+ * score: its best, or the two best added. */
 BR_DEV void
-rt_drop(const struct router *r, u32 groups, u32 used)
+rt_drop(const struct router *r, u32 groups, u32 used, bool two)
 {
     const u32 per = r->n / groups;
 
@@ -53,7 +53,7 @@ rt_drop(const struct router *r, u32 groups, u32 used)
             else if (v > b)
                 b = v;
         }
-        r->score[g] = a + b;
+        r->score[g] = two ? a + b : a;
         r->kept[g] = 0.0f;
     }
     warp_sync();
@@ -176,7 +176,7 @@ br_nd_topk(ARGS)
         r.choice[i] = a.w.p ? r.probs[i] + a.w.p[i] : r.probs[i];
     warp_sync();
     if (a.e.groups > 1)
-        rt_drop(&r, a.e.groups, a.e.groups_used);
+        rt_drop(&r, a.e.groups, a.e.groups_used, a.w.p);
     rt_pick(&r);
     rt_weigh(a, &r, row(a.y, t));
 }

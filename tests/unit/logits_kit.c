@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "model/gguf_write.h"
 #include "t.h"
 
 static const char *
@@ -243,4 +244,39 @@ lk_sensitivity(const char *name, size_t i, const char **key, double *nmse)
     *key = v->key;
     *nmse = number(v);
     return true;
+}
+
+void
+lk_rewrite(lk_case *c, void (*set)(br_gguf_writer *w))
+{
+    br_gguf_writer *w = br_gguf_w_new();
+    br_str out = {0};
+    br_status st = {0};
+    br_gguf *g;
+
+    ck_assert_ptr_nonnull(w);
+    t_ok(br_gguf_open_mem(&g, c->file, c->file_n, &st), &st);
+    for (size_t i = 0; i < br_gguf_n_kv(g); i++)
+        br_gguf_w_copy(w, br_gguf_kv_at(g, i));
+    set(w);
+    for (size_t i = 0; i < br_gguf_n_tensors(g); i++) {
+        const br_gguf_tensor *t = br_gguf_tensor_at(g, i);
+        br_gguf_w_info info = {t->name, t->type, t->n_dims, {0}};
+
+        memcpy(info.dim, t->dim, sizeof info.dim);
+        br_gguf_w_tensor(w, &info);
+    }
+    t_ok(br_gguf_w_begin_mem(w, &out, &st), &st);
+    for (size_t i = 0; i < br_gguf_n_tensors(g); i++) {
+        const br_gguf_tensor *t = br_gguf_tensor_at(g, i);
+
+        t_ok(br_gguf_w_data(w, t->data, t->bytes, &st), &st);
+    }
+    t_ok(br_gguf_w_end(w, &st), &st);
+    br_gguf_w_free(w);
+    br_gguf_close(g);
+    c->file = t_keep(malloc(out.n));
+    c->file_n = out.n;
+    memcpy(c->file, out.at, out.n);
+    br_str_fini(&out);
 }

@@ -6,6 +6,7 @@
 #include "shape_kit.h"
 
 #include "base/thread.h"
+#include "model/gguf_write.h"
 #include "run/sample.h"
 #include "run/shape.h"
 
@@ -62,6 +63,51 @@ TEST_WITHIN(cuda_nodes_have_the_reference_bits, 120)
     }
     lk_end();
     t_emulate_end();
+}
+
+static void
+one_expert(br_gguf_writer *w)
+{
+    br_gguf_w_u32(w, "deepseek2.expert_used_count", 1);
+}
+static void
+one_of_a_group(br_gguf_writer *w)
+{
+    one_expert(w);
+    br_gguf_w_u32(w, "deepseek2.expert_group_count", 2);
+    br_gguf_w_u32(w, "deepseek2.expert_group_used_count", 1);
+}
+
+/* A DeepSeek V2: whose best expert is the best of all is the best group. */
+TEST_WITHIN(cuda_groups_without_a_bias_go_by_their_best, 60)
+{
+    br_oracle_config cuda = {.gpu = {.tier = "cuda"}, .exact = true};
+    const struct {
+        void (*set)(br_gguf_writer *w);
+        const br_oracle_config *how;
+    } runs[] = {{one_expert, &exact_ref},
+                {one_of_a_group, &exact_ref},
+                {one_of_a_group, &cuda}};
+    const float *one = NULL, *got;
+    lk_case c;
+    lk_run r;
+
+    if (lk_find("deepseek2") == lk_count())
+        t_skip("no ../shared/vectors here");
+    t_emulate_cuda();
+    for (size_t i = 0; i < BR_COUNT(runs); i++) {
+        c = lk_get(lk_find("deepseek2"));
+        lk_rewrite(&c, runs[i].set);
+        t_ok(lk_open(&r, &c, runs[i].how), &r.st);
+        got = lk_logits(&r, &c, c.n_tokens, 0);
+        lk_close(&r);
+        if (i > 0)
+            lk_same(&c, got, one, "a group");
+        else
+            one = got;
+    }
+    t_emulate_end();
+    lk_end();
 }
 
 /* A device without sm_90's tensor cores: the portable kernels, with the same bits; no

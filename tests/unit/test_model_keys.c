@@ -14,42 +14,6 @@
 
 T_ONE_THREAD();
 
-/* The case's file again, with what `set` adds or changes. */
-static void
-rewrite(lk_case *c, void (*set)(br_gguf_writer *w))
-{
-    br_gguf_writer *w = br_gguf_w_new();
-    br_str out = {0};
-    br_status st = {0};
-    br_gguf *g;
-
-    ck_assert_ptr_nonnull(w);
-    t_ok(br_gguf_open_mem(&g, c->file, c->file_n, &st), &st);
-    for (size_t i = 0; i < br_gguf_n_kv(g); i++)
-        br_gguf_w_copy(w, br_gguf_kv_at(g, i));
-    set(w);
-    for (size_t i = 0; i < br_gguf_n_tensors(g); i++) {
-        const br_gguf_tensor *t = br_gguf_tensor_at(g, i);
-        br_gguf_w_info info = {t->name, t->type, t->n_dims, {0}};
-
-        memcpy(info.dim, t->dim, sizeof info.dim);
-        br_gguf_w_tensor(w, &info);
-    }
-    t_ok(br_gguf_w_begin_mem(w, &out, &st), &st);
-    for (size_t i = 0; i < br_gguf_n_tensors(g); i++) {
-        const br_gguf_tensor *t = br_gguf_tensor_at(g, i);
-
-        t_ok(br_gguf_w_data(w, t->data, t->bytes, &st), &st);
-    }
-    t_ok(br_gguf_w_end(w, &st), &st);
-    br_gguf_w_free(w);
-    br_gguf_close(g);
-    c->file = t_keep(malloc(out.n));
-    c->file_n = out.n;
-    memcpy(c->file, out.at, out.n);
-    br_str_fini(&out);
-}
-
 /* Logits of the case's tokens, with what `set` adds; NULL: nothing. */
 static const float *
 logits_with(const char *name, void (*set)(br_gguf_writer *w), lk_case *c)
@@ -59,7 +23,7 @@ logits_with(const char *name, void (*set)(br_gguf_writer *w), lk_case *c)
 
     *c = lk_get(lk_find(name));
     if (set)
-        rewrite(c, set);
+        lk_rewrite(c, set);
     t_ok(lk_open(&r, c, NULL), &r.st);
     x = lk_logits(&r, c, c->n_tokens, 0);
     lk_close(&r);
@@ -112,7 +76,7 @@ refusal(const char *name, void (*set)(br_gguf_writer *w))
     lk_case c = lk_get(lk_find(name));
     lk_run r;
 
-    rewrite(&c, set);
+    lk_rewrite(&c, set);
     ck_assert_int_eq(lk_open(&r, &c, NULL), BR_E_UNSUPPORTED);
     return t_printf("%s", r.st.msg);
 }
@@ -382,7 +346,7 @@ TEST(a_gemma_4_has_to_say_which_layers_see_a_window)
     if (!have("gemma4"))
         t_skip("no ../shared/vectors here");
     c = lk_get(lk_find("gemma4"));
-    rewrite(&c, no_pattern);
+    lk_rewrite(&c, no_pattern);
     ck_assert_int_eq(lk_open(&r, &c, NULL), BR_E_FORMAT);
     ck_assert_str_eq(r.st.msg, "gemma4.attention.sliding_window_pattern: there "
                                "has to be this key");
@@ -427,7 +391,7 @@ check_glide(void (*set)(br_gguf_writer *w), double end)
     br_ir *g;
     lk_run r;
 
-    rewrite(&c, set);
+    lk_rewrite(&c, set);
     t_ok(lk_open(&r, &c, NULL), &r.st);
     t_ok(br_ir_of_model(&g, r.model, BR_IR_DECODE, 256, &st), &st);
     ck_assert_uint_eq(g->n_data, 32);
@@ -484,7 +448,7 @@ TEST(latent_attention_is_scaled_as_its_yarn_says)
     if (!have("deepseek2"))
         t_skip("no ../shared/vectors here");
     c = lk_get(lk_find("deepseek2"));
-    rewrite(&c, deepseek_yarn);
+    lk_rewrite(&c, deepseek_yarn);
     t_ok(lk_open(&r, &c, NULL), &r.st);
     t_ok(br_ir_of_model(&g, r.model, BR_IR_DECODE, 256, &st), &st);
     ck_assert_double_eq_tol(

@@ -11,7 +11,7 @@
 typedef struct router {
     int64_t n, k, groups, groups_used;
     int gating;
-    bool norm;
+    bool norm, biased; /* choices have a bias */
     float scale;
 } router;
 
@@ -30,9 +30,9 @@ softmax(const float *x, float *p, int64_t n)
         p[i] = p[i] / sum;
 }
 
-/* The two best of a group, added: a group's score. */
+/* A group's score: its best, or the two best added. */
 static float
-best_two(const float *x, int64_t n)
+group_score(const float *x, int64_t n, bool two)
 {
     float a = -INFINITY, b = -INFINITY;
 
@@ -43,7 +43,7 @@ best_two(const float *x, int64_t n)
         } else if (x[i] > b) {
             b = x[i];
         }
-    return a + b;
+    return two ? a + b : a;
 }
 
 /* Experts of groups that are not among the best cannot be chosen. */
@@ -55,7 +55,7 @@ drop_groups(const router *g, float *choice)
     bool keep[4096] = {false};
 
     for (int64_t i = 0; i < g->groups; i++)
-        score[i] = best_two(choice + i * per, per);
+        score[i] = group_score(choice + i * per, per, g->biased);
     for (int64_t r = 0; r < g->groups_used; r++) {
         int64_t best = -1;
 
@@ -121,6 +121,7 @@ ref_op_pick(ref_call *c)
                 br_ir_i(n, BR_IA_groups_used, 1),
                 (int)br_ir_i(n, BR_IA_gating, 0),
                 br_ir_i(n, BR_IA_norm_w, 0) != 0,
+                c->in[3].v != NULL,
                 (float)br_ir_f(n, BR_IA_scale, 0)};
     float *probs = c->s->wide[0], *choice = c->s->wide[1];
 
