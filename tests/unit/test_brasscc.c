@@ -653,6 +653,35 @@ TEST_WITHIN(brasscc_takes_what_nvcc_lets_through, 60)
     ck_assert_msg(r.exit == 0, "%d: %.1000s", r.exit, r.err);
 }
 
+/* As on the host: words have a width and a precision, too. */
+TEST_WITHIN(cuda_printf_pads_words, 60)
+{
+    const char *cu = t_printf("%s/p.cu", t_tmpdir());
+    const char *exe = t_printf("%s/p", t_tmpdir());
+    static const char text[] =
+        "#include <stdio.h>\n"
+        "#define P \"%6s|%-6s|%.2s|%-5.3s|%*s|%.*s|%s|%10p|%-8p|%5c|"
+        "%hd %hhd %hu %hhx\\n\", "
+        "\"abc\", \"abc\", \"abc\", \"abcdef\", 5, \"ab\", 1, \"ab\", \"\", "
+        "(void *)0x1f, (void *)0x2, 'z', 70000, 200, 70000, -1\n"
+        "__global__ void k() { printf(P); }\n"
+        "int main(int c, char **) { if (c > 1) printf(P);\n"
+        "else k<<<1, 1>>>(); return cudaDeviceSynchronize(); }\n";
+    t_proc host, dev;
+
+    need_clang();
+    t_write(cu, text, sizeof text - 1);
+    t_exec(&dev, (const char *[]){t_repo("brasscc"), cu, "-o", exe, NULL}, NULL,
+           0);
+    ck_assert_msg(dev.exit == 0, "%.1000s", dev.err);
+    t_exec(&host, (const char *[]){exe, "host", NULL}, NULL, 0);
+    t_exec(&dev, (const char *[]){exe, NULL}, NULL, 0);
+    ck_assert_int_eq(dev.exit, 0);
+    ck_assert_str_eq(dev.out, host.out);
+    ck_assert_str_eq(dev.out, "   abc|abc   |ab|abc  |   ab|a||      0x1f|"
+                              "0x2     |    z|4464 -56 4464 ff\n");
+}
+
 /* A kernel's words, each 0 where it is as nvcc's header has it. */
 static void
 words_are_right(const char *header, const char *body)
