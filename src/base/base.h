@@ -179,6 +179,10 @@ int br_hex_digit(char c);
  * max_bytes) or OOM, naming the path. path "-" is standard input. */
 br_code br_file_read(const char *path, size_t max_bytes, char **out, size_t *n,
                      br_status *st) BR_MUST_USE;
+/* The same of a file that the user's folder has, not the user named: a pipe or
+ * a device is a FORMAT, since nobody would write to it. "-" is a name. */
+br_code br_file_read_disk(const char *path, size_t max_bytes, char **out,
+                          size_t *n, br_status *st) BR_MUST_USE;
 /* Writes beside the target, syncs, renames: a crash leaves old or new. */
 br_code br_file_write(const char *path, const void *p, size_t n,
                       br_status *st) BR_MUST_USE;

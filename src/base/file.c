@@ -96,12 +96,10 @@ read_fd(int fd, const char *path, size_t max_bytes, br_str *s, br_status *st)
     return read_all(fd, path, max_bytes, s, st);
 }
 
-br_code
-br_file_read(const char *path, size_t max_bytes, char **out, size_t *n,
-             br_status *st)
+static br_code
+read_whole(int fd, const char *path, size_t max_bytes, char **out, size_t *n,
+           br_status *st)
 {
-    bool std_in = strcmp(path, "-") == 0;
-    int fd = std_in ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
     br_str s = {0};
     br_code code;
 
@@ -109,9 +107,7 @@ br_file_read(const char *path, size_t max_bytes, char **out, size_t *n,
     *n = 0;
     if (fd < 0)
         return fail_errno(st, "open", path, errno);
-    code = read_fd(fd, std_in ? "standard input" : path, max_bytes, &s, st);
-    if (!std_in)
-        close(fd);
+    code = read_fd(fd, path, max_bytes, &s, st);
     if (code != BR_OK) {
         br_str_fini(&s);
         return code;
@@ -120,6 +116,44 @@ br_file_read(const char *path, size_t max_bytes, char **out, size_t *n,
     *out = s.at;
     *n = s.n;
     return BR_OK;
+}
+
+br_code
+br_file_read(const char *path, size_t max_bytes, char **out, size_t *n,
+             br_status *st)
+{
+    bool std_in = strcmp(path, "-") == 0;
+    int fd = std_in ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    br_code code =
+        read_whole(fd, std_in ? "standard input" : path, max_bytes, out, n, st);
+
+    if (!std_in && fd >= 0)
+        close(fd);
+    return code;
+}
+
+br_code
+br_file_read_disk(const char *path, size_t max_bytes, char **out, size_t *n,
+                  br_status *st)
+{
+    /* O_NONBLOCK: a pipe would wait here for somebody to write to it */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat info;
+    br_code code;
+
+    *out = NULL;
+    *n = 0;
+    if (fd >= 0 && fstat(fd, &info) == 0 && !S_ISREG(info.st_mode) &&
+        !S_ISDIR(info.st_mode))
+        code = br_fail(
+            st, BR_E_FORMAT,
+            "%s: cannot read: it is a pipe or device, not a file on disk",
+            path);
+    else
+        code = read_whole(fd, path, max_bytes, out, n, st);
+    if (fd >= 0)
+        close(fd);
+    return code;
 }
 
 /* ---- writing ------------------------------------------------------------ */

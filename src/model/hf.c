@@ -18,8 +18,9 @@ br_hf_json(br_hf *h, const char *name, bool need, const br_json **out)
 
     *out = NULL;
     br_str_printf(&path, "%s/%s", h->folder, name);
-    code = path.oom ? br_fail(&none, BR_E_OOM, "out of memory")
-                    : br_file_read(path.at, BR_HF_MAX_CONFIG, &text, &n, &none);
+    code = path.oom
+               ? br_fail(&none, BR_E_OOM, "out of memory")
+               : br_file_read_disk(path.at, BR_HF_MAX_CONFIG, &text, &n, &none);
     br_str_fini(&path);
     if (code == BR_E_NOT_FOUND && !need)
         return BR_OK;

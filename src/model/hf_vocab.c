@@ -143,7 +143,7 @@ set_template(br_hf *h)
     br_str_printf(&path, "%s/chat_template.jinja", h->folder);
     if (path.oom)
         return br_fail(h->st, BR_E_OOM, "out of memory");
-    code = br_file_read(path.at, BR_HF_MAX_CONFIG, &text, &n, &none);
+    code = br_file_read_disk(path.at, BR_HF_MAX_CONFIG, &text, &n, &none);
     br_str_fini(&path);
     if (code == BR_OK) {
         br_gguf_w_str(h->w, "tokenizer.chat_template", (br_text){text, n});

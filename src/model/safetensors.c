@@ -182,7 +182,7 @@ open_index(br_st *s, const char *path, br_status *st)
     br_code code;
 
     s->named = true;
-    BR_TRY(br_file_read(path, BR_ST_MAX_INDEX, &text, &n, st));
+    BR_TRY(br_file_read_disk(path, BR_ST_MAX_INDEX, &text, &n, st));
     s->named = false;
     code = read_index(&x, text, n, st);
     if (code == BR_OK)

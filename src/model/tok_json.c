@@ -559,7 +559,8 @@ open_json(br_tok **out, const char *path, bool folder, br_str *name,
     br_code code;
 
     BR_TRY(neighbour(name, path, folder, "tokenizer_config.json", st));
-    code = br_file_read(name->at, BR_TOK_MAX_JSON, &config, &n_config, &none);
+    code =
+        br_file_read_disk(name->at, BR_TOK_MAX_JSON, &config, &n_config, &none);
     if (code != BR_OK && code != BR_E_NOT_FOUND)
         return br_fail(st, code, "%s", none.msg);
     if (folder)
@@ -567,8 +568,8 @@ open_json(br_tok **out, const char *path, bool folder, br_str *name,
     else
         code = BR_OK;
     if (code == BR_OK)
-        code = br_file_read(folder ? name->at : path, BR_TOK_MAX_JSON, &json,
-                            &n_json, st);
+        code = (folder ? br_file_read_disk : br_file_read)(
+            folder ? name->at : path, BR_TOK_MAX_JSON, &json, &n_json, st);
     if (code == BR_OK) {
         code = br_tok_from_json(out, (br_text){json, n_json},
                                 (br_text){config, n_config}, st);

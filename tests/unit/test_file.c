@@ -101,6 +101,38 @@ TEST(file_read_names_what_is_wrong)
     ck_assert_ptr_null(p);
 }
 
+TEST(a_models_folder_with_a_pipe_is_refused_and_nobody_waits)
+{
+    static const char *const names[] = {"config.json", "tokenizer.json",
+                                        "tokenizer_config.json"};
+    br_status st = {0};
+    char *p = NULL;
+    size_t n;
+    t_proc r;
+
+    for (int i = 0; i < 3; i++) {
+        const char *dir = t_printf("%s/%d", t_tmpdir(), i);
+
+        ck_assert_int_eq(mkdir(dir, 0700), 0);
+        t_write(t_printf("%s/config.json", dir), "{}", 2);
+        unlink(t_printf("%s/%s", dir, names[i]));
+        ck_assert_int_eq(mkfifo(t_printf("%s/%s", dir, names[i]), 0600), 0);
+        t_run(&r, i ? "tokenize" : "run", dir, "x");
+        ck_assert_msg(strstr(r.err, "it is a pipe or device"), "%s", r.err);
+        ck_assert_int_eq(r.exit, 3);
+    }
+    ck_assert_int_eq(br_file_read_disk(in_tmp("0/config.json"), 9, &p, &n, &st),
+                     BR_E_FORMAT);
+    st = (br_status){0};
+    ck_assert_int_eq(br_file_read_disk(in_tmp("no"), 9, &p, &n, &st),
+                     BR_E_NOT_FOUND);
+    st = (br_status){0};
+    t_write(in_tmp("f"), "abc", 3);
+    t_ok(br_file_read_disk(in_tmp("f"), 9, &p, &n, &st), &st);
+    ck_assert_str_eq(p, "abc");
+    br_free(p);
+}
+
 /* Feeds n bytes into a pipe from a child; returns the end to read from. */
 static int
 pipe_of(size_t n)
