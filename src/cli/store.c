@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { MAX_PATH_BYTES = 4096 };
@@ -55,12 +56,44 @@ br_store_make(br_str *dir, br_status *st)
 
 /* ---- by name ------------------------------------------------------------- */
 
+/* links: one that leads nowhere is here, too. */
 static bool
-is_here(const br_str *dir, const char *file, br_str *path)
+is_here(const br_str *dir, const char *file, bool links, br_str *path)
 {
+    struct stat info;
+
     br_str_clear(path);
     br_str_printf(path, "%s/%s", dir->at, file);
-    return !path->oom && access(path->at, F_OK) == 0;
+    return !path->oom &&
+           (links ? lstat(path->at, &info) == 0 : access(path->at, F_OK) == 0);
+}
+
+static bool
+find(const br_catalogue *c, const br_str *dir, const char *name, bool links,
+     br_str *file, br_str *path)
+{
+    bool here = false;
+
+    br_str_clear(file);
+    if (br_store_plain(name)) {
+        br_str_printf(file, "%s.gguf", name);
+        here = is_here(dir, br_str_z(file), links, path) ||
+               is_here(dir, name, links, path);
+    }
+    /* A name has files of several formats: the first that is here. */
+    for (size_t i = 0; !here && i < c->rows.n; i++) {
+        const br_catalogue_row *r = &c->rows.at[i];
+        size_t n = strlen(r->name);
+
+        if (strncmp(r->name, name, n) != 0 ||
+            (name[n] &&
+             (name[n] != ':' || strcmp(name + n + 1, r->quant) != 0)))
+            continue;
+        br_str_clear(file);
+        br_catalogue_file(r, file);
+        here = is_here(dir, br_str_z(file), links, path);
+    }
+    return here;
 }
 
 static br_code
@@ -91,24 +124,10 @@ br_store_find(const br_cli *cli, const char *name, br_str *path, br_status *st)
 
     if (code == BR_OK)
         code = br_catalogue_load(&c, cli, st);
-    if (code == BR_OK && br_store_plain(name)) {
-        br_str_printf(&file, "%s.gguf", name);
-        here =
-            is_here(&dir, br_str_z(&file), path) || is_here(&dir, name, path);
-    }
-    /* A name has files of several formats: the first that is here. */
-    for (size_t i = 0; code == BR_OK && !here && i < c.rows.n; i++) {
-        const br_catalogue_row *r = &c.rows.at[i];
-        size_t n = strlen(r->name);
-
-        if (strncmp(r->name, name, n) != 0 ||
-            (name[n] &&
-             (name[n] != ':' || strcmp(name + n + 1, r->quant) != 0)))
-            continue;
-        br_str_clear(&file);
-        br_catalogue_file(r, &file);
-        here = is_here(&dir, br_str_z(&file), path);
-    }
+    /* A link that leads nowhere is taken last: rm removes it, others say so. */
+    if (code == BR_OK)
+        here = find(&c, &dir, name, false, &file, path) ||
+               find(&c, &dir, name, true, &file, path);
     if (code == BR_OK && (path->oom || file.oom))
         code = br_fail(st, BR_E_OOM, "out of memory");
     else if (code == BR_OK && !here)
@@ -144,7 +163,7 @@ br_store_active(const br_cli *cli, br_str *path, br_status *st)
                        "no model is named and none is active; brass model use "
                        "NAME makes one so");
     if (code == BR_OK)
-        code = br_file_read(file.at, MAX_PATH_BYTES, &text, &n, st);
+        code = br_file_read_disk(file.at, MAX_PATH_BYTES, &text, &n, st);
     if (code == BR_OK) {
         br_str_put(path, text, strcspn(text, "\n"));
         if (path->oom)

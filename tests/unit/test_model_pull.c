@@ -491,6 +491,27 @@ TEST(the_active_model_is_taken_where_none_is_named)
     ck_assert_int_eq(r.exit, 3);
 }
 
+TEST(a_link_that_leads_nowhere_is_told_of_and_removed)
+{
+    home h = make_home();
+    t_proc r;
+
+    mkdir(h.store, 0700);
+    ck_assert_int_eq(symlink("/no/such.gguf", stored(&h, "away.gguf")), 0);
+    t_run(&r, "model", "list");
+    ck_assert_ptr_nonnull(strstr(r.out, " away "));
+    t_run(&r, "tokenize", "away", "x");
+    ck_assert_ptr_nonnull(strstr(r.err, "away.gguf: cannot map: No such file"));
+    t_run(&r, "model", "rm", "away");
+    ck_assert_msg(r.exit == 0, "%s", r.err);
+    ck_assert_ptr_null(*t_ls(h.store, ".gguf"));
+    /* of two formats the one that is there */
+    t_write(stored(&h, "ok-Q8_0.gguf"), "GGUF", 4);
+    ck_assert_int_eq(symlink("/no/such.gguf", stored(&h, "ok.gguf")), 0);
+    t_run(&r, "model", "rm", "ok");
+    ck_assert_ptr_nonnull(strstr(r.out, "ok-Q8_0.gguf is gone"));
+}
+
 TEST(what_nothing_runs_is_not_made_the_active_model)
 {
     const char *path = t_printf("%s/clip.gguf", t_tmpdir());
