@@ -576,8 +576,10 @@ start_model(br_engine *e, br_status *st)
     i = br_sched_info_of(e->sched);
     e->reservable = i.n_pages - i.n_prefix_limit;
     load_kept(e);
-    for (uint32_t s = 0; s < lm->n_slots; s++)
+    for (uint32_t s = 0; s < lm->n_slots; s++) {
         BR_TRY(br_sampler_new(&e->sampler[s], lm->n_vocab, lm->n_ctx, &p, st));
+        br_sampler_never(e->sampler[s], lm->never, lm->n_never);
+    }
     return BR_OK;
 }
 

@@ -357,6 +357,7 @@ br_session_generate(br_session *s, const int32_t *prompt, size_t n,
     BR_TRY(check_prompt(s, prompt, n, st));
     BR_TRY(br_sampler_new(&a.sampler, s->lm->n_vocab, s->lm->n_ctx, &p->sample,
                           st));
+    br_sampler_never(a.sampler, s->lm->never, s->lm->n_never);
     if (s->lm->until)
         s->lm->until(s->lm->ctx, p->cancel);
     if (!br_textout_init(&a.text, s->tok, p->stop, p->n_stop, p->show_special))

@@ -49,6 +49,10 @@ typedef struct br_lm {
     uint32_t chunk;    /* most tokens of one feed, most rows of a step */
     uint32_t max_want; /* most rows of a step that want logits */
     const char *tier;  /* "ref" */
+    /* Tokens that its makers say are never to come. With some, a tier draws
+     * none by itself: pick and draw are NULL. */
+    const int32_t *never;
+    size_t n_never;
     /* Appends n tokens, which get positions from, from + 1, ... The slot holds
      * exactly `from` tokens before. logits: [n_vocab] after the last, or NULL.
      */

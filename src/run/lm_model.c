@@ -38,6 +38,7 @@ struct br_lm_model {
     uint32_t *n_held;   /* [n_slots] */
     br_cun_pick *picks; /* [max_want]; tier cuda */
     br_touch *touch;    /* of the pages; NULL: of few, or on a device */
+    int32_t *never;
 };
 
 static void
@@ -396,6 +397,34 @@ open_tier(br_lm_model *r, const br_model *m, const br_lm_config *c,
     return c->n_slots ? touch_pages(r, st) : BR_OK;
 }
 
+/* Gemma 4 would end images and sounds that nobody began. */
+static br_code
+read_never(br_lm_model *r, const br_model *m, br_status *st)
+{
+    static const char key[] = "tokenizer.ggml.suppress_tokens";
+    const br_gguf_kv *kv = br_gguf_find(m->gguf, key);
+    int64_t id;
+
+    if (!kv || kv->n == 0)
+        return BR_OK;
+    if (kv->type != BR_GGUF_ARR || kv->n > (uint64_t)m->hp.n_vocab)
+        return br_fail(st, BR_E_FORMAT, "%s: no list of tokens", key);
+    r->never = br_try_calloc(kv->n, sizeof *r->never);
+    if (!r->never)
+        return br_fail(st, BR_E_OOM, "model: out of memory");
+    for (uint64_t i = 0; i < kv->n; i++) {
+        if (!br_gguf_i64(kv, i, &id) || id < 0 || id >= (int64_t)m->hp.n_vocab)
+            return br_fail(st, BR_E_FORMAT, "%s[%llu]: there is no such token",
+                           key, (unsigned long long)i);
+        r->never[i] = (int32_t)id;
+    }
+    r->lm.never = r->never;
+    r->lm.n_never = kv->n;
+    r->lm.pick = NULL;
+    r->lm.draw = NULL;
+    return BR_OK;
+}
+
 br_code
 br_lm_model_open(br_lm_model **out, const br_model *m, const br_lm_config *c,
                  br_status *st)
@@ -407,6 +436,8 @@ br_lm_model_open(br_lm_model **out, const br_model *m, const br_lm_config *c,
     if (!r)
         return br_fail(st, BR_E_OOM, "model: out of memory");
     code = open_tier(r, m, c, st);
+    if (code == BR_OK)
+        code = read_never(r, m, st);
     if (code != BR_OK) {
         br_lm_model_close(r);
         return code;
@@ -427,6 +458,7 @@ br_lm_model_close(br_lm_model *r)
     br_state_plan_fini(&r->plan);
     br_free(r->n_held);
     br_free(r->picks);
+    br_free(r->never);
     br_free(r);
 }
 

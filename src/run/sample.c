@@ -42,6 +42,8 @@ struct br_sampler {
     float *peak;        /* [n_vocab / BLOCK + 1] the best of each block */
     br_candidate *cand; /* [n_vocab] */
     size_t n_cand;
+    const int32_t *never;
+    size_t n_never;
     size_t n_report;
     br_logprob report[1 + BR_SAMPLE_MAX_LOGPROBS];
 };
@@ -203,6 +205,13 @@ br_sampler_free(br_sampler *s)
     br_free(s);
 }
 
+void
+br_sampler_never(br_sampler *s, const int32_t *ids, size_t n)
+{
+    s->never = ids;
+    s->n_never = n;
+}
+
 /* ---- history ------------------------------------------------------------- */
 
 static uint32_t
@@ -335,6 +344,8 @@ take_logits(br_sampler *s, const float *logits, br_status *st)
                        "the model's logits hold what is no number");
     for (size_t k = 0; k < s->p.n_bias; k++)
         s->x[s->p.bias[k].id] += s->p.bias[k].add;
+    for (size_t k = 0; k < s->n_never; k++)
+        s->x[s->never[k]] = -INFINITY;
     penalties(s);
     dry(s);
     return BR_OK;

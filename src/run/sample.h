@@ -86,6 +86,8 @@ typedef struct br_sampler br_sampler;
 br_code br_sampler_new(br_sampler **out, int32_t n_vocab, uint32_t max_history,
                        const br_sample_params *p, br_status *st) BR_MUST_USE;
 void br_sampler_free(br_sampler *s);
+/* From now on these n tokens never come; the ids outlive the sampler. */
+void br_sampler_never(br_sampler *s, const int32_t *ids, size_t n);
 /* As if new with p, which br_sample_params_check has seen; no memory is asked
  * for. */
 void br_sampler_restart(br_sampler *s, const br_sample_params *p);

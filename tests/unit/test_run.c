@@ -3,6 +3,8 @@
 #include "base/json.h"
 
 #include "hf_kit.h"
+#include "logits_kit.h"
+#include "model/gguf_write.h"
 #include "t.h"
 
 #include <signal.h>
@@ -231,6 +233,52 @@ TEST(run_refuses_in_one_line)
     t_run(&r, "run", DEMO, "-f", big);
     ck_assert_int_eq(r.exit, 3);
     ck_assert_ptr_nonnull(strstr(r.err, "the context holds 1024"));
+}
+
+/* What the first answer below begins with, and a token that is none. */
+static int32_t never[2];
+
+static void
+set_never(br_gguf_writer *w)
+{
+    br_gguf_w_array(w, "tokenizer.ggml.suppress_tokens", BR_GGUF_I32, never, 2);
+}
+
+static const char *
+file_with_never(int32_t a, int32_t b)
+{
+    const char *path = t_printf("%s/never.gguf", t_tmpdir());
+    size_t n;
+    const char *file = t_read(DEMO, &n);
+    lk_case c = {.file = t_keep(malloc(n)), .file_n = n};
+
+    memcpy(c.file, file, n);
+    never[0] = a;
+    never[1] = b;
+    lk_rewrite(&c, set_never);
+    t_write(path, c.file, c.file_n);
+    return path;
+}
+
+TEST_WITHIN(tokens_that_the_file_suppresses_do_not_come, 120)
+{
+    t_proc plain, biased, with;
+    int32_t first;
+
+    t_run(&plain, "run", DEMO, "-p", "Once upon a", "--temp", "0", "-n", "6");
+    t_run(&with, "tokenize", DEMO, plain.out, "--ids");
+    first = (int32_t)strtol(with.out + strspn(with.out, "0 "), NULL, 10);
+    t_run(&biased, "run", DEMO, "-p", "Once upon a", "--temp", "0", "-n", "6",
+          "--logit-bias", t_printf("%d=-inf", first));
+    t_run(&with, "run", file_with_never(first, 5), "-p", "Once upon a",
+          "--temp", "0", "-n", "6");
+    ck_assert_str_eq(with.err, "");
+    ck_assert_str_ne(with.out, plain.out);
+    ck_assert_str_eq(with.out, biased.out);
+    t_run(&with, "run", file_with_never(first, 2048), "-p", "x");
+    ck_assert_int_eq(with.exit, 3);
+    ck_assert_ptr_nonnull(
+        strstr(with.err, "suppress_tokens[1]: there is no such token"));
 }
 
 TEST_WITHIN(chat_holds_a_talk, 120)
