@@ -210,7 +210,7 @@ install: brass lib brasscc
 	$(INST) 755 tools/brasscc $(DEST)/bin/brasscc
 	$(INST) 755 $(CUDA_LIB) $(DEST)/lib/$(notdir $(CUDA_LIB))
 	for n in $(SHIM); do install -d $(DEST)/lib/cuda-shim && ln -sf ../libbrasscuda.so $(DEST)/lib/cuda-shim/$$n; done
-	for h in $(CUDA_H); do $(INST) 644 include/cuda/$$h $(DEST)/include/brass/cuda/$$h; done
+	$(if $(V),,@)for h in $(CUDA_H); do $(INST) 644 include/cuda/$$h $(DEST)/include/brass/cuda/$$h; done
 	tools/install-man $(B)/brass $(MAN)
 	$(B)/brass completion bash >$(B)/brass.bash
 	$(INST) 644 $(B)/brass.bash $(DEST)/share/bash-completion/completions/brass
