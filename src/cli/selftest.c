@@ -28,6 +28,7 @@ static const row sched_rows[] = {
     {"requests", "requests", offsetof(br_sim_report, requests)},
     {"cancelled", "cancelled", offsetof(br_sim_report, cancelled)},
     {"preempted", "preempted", offsetof(br_sim_report, preempted)},
+    {"parked", "parked", offsetof(br_sim_report, parked)},
     {"choices", "choices, each made again by brute force",
      offsetof(br_sim_report, choices)},
     {"hit_tokens", "prompt tokens found as prefixes",

@@ -651,6 +651,8 @@ br_engine_new(br_engine **out, const br_engine_config *c, br_status *st)
         e->c.n_checkpoints = 64;
     if (e->c.hold_ns == 0)
         e->c.hold_ns = INT64_C(30000000000);
+    if (e->c.park_ns == 0)
+        e->c.park_ns = INT64_C(1000000000);
     code = start(e, st);
     if (code != BR_OK)
         br_engine_free(e);

@@ -16,8 +16,10 @@
  * cache knew.
  *
  * A reader that cannot keep up calls br_engine_hold: the slot makes no tokens
- * while held, and after config.hold_ns the request ends with TOO_SLOW. So does
- * every slot whose output finds the ring full for that long.
+ * while held. After config.park_ns others that wait get the slot, and the
+ * request queues again once it is held no more; after config.hold_ns it ends
+ * with TOO_SLOW. So does every slot whose output finds the ring full for that
+ * long.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_ENGINE_H
@@ -182,6 +184,7 @@ typedef struct br_engine_config {
     uint32_t queue_depth;    /* BR_ENGINE_QUEUE */
     uint32_t ring_bytes;     /* BR_ENGINE_RING_BYTES; a power of two */
     int64_t hold_ns;         /* 30 s */
+    int64_t park_ns;         /* 1 s */
     uint32_t prefix_percent; /* of the pages, for prefixes; 20 */
     uint32_t n_checkpoints;  /* states of recurrent models kept; 64 */
     br_trace *trace;         /* closed after br_engine_stop; NULL: none */

@@ -43,7 +43,7 @@ change_tenant(br_engine *e, uint32_t id)
         return !i.known &&
                br_sched_tenant_set(e->sched, id, &bare, NULL) != BR_OK;
     cancel_all_of(e, id);
-    if (i.n_queued + i.n_running)
+    if (i.n_queued + i.n_running + i.n_parked)
         return false;
     br_sched_tenant_drop(e->sched, id);
     return true;
@@ -126,6 +126,27 @@ is_over(const br_engine *e, const request *r, int64_t now, br_finish *why)
 }
 
 static void
+tell_preempted(br_engine *e, request *r)
+{
+    br_trace_event_put(e->c.trace, BR_TRACE_PREEMPT,
+                       &(br_trace_event){.id = r->id, .a = r->slot});
+    r->moved = true;
+    r->usage.n_preempted++;
+    e->now.n_preempted++;
+}
+
+/* Whose reader is behind keeps no slot from others for long. A full ring is not
+ * its reader's doing. */
+static void
+park(br_engine *e, request *r, int64_t now)
+{
+    if (atomic_load_explicit(&r->held, memory_order_relaxed) &&
+        now - r->stuck_ns >= e->c.park_ns &&
+        br_sched_park(e->sched, (uint32_t)r->id))
+        tell_preempted(e, r);
+}
+
+static void
 look_at_flags(br_engine *e, int64_t now)
 {
     for (uint32_t i = 0; i < e->n_live;) {
@@ -142,6 +163,7 @@ look_at_flags(br_engine *e, int64_t now)
         if (held != r->is_held)
             br_sched_hold(e->sched, (uint32_t)r->id, held);
         r->is_held = held;
+        park(e, r, now);
         i++;
     }
 }
@@ -152,16 +174,6 @@ static request *
 request_of(const br_engine *e, uint32_t h)
 {
     return e->table.at[h];
-}
-
-static void
-tell_preempted(br_engine *e, request *r)
-{
-    br_trace_event_put(e->c.trace, BR_TRACE_PREEMPT,
-                       &(br_trace_event){.id = r->id, .a = r->slot});
-    r->moved = true;
-    r->usage.n_preempted++;
-    e->now.n_preempted++;
 }
 
 static void

@@ -177,7 +177,8 @@ br_sched_tenant_drop(br_sched *s, uint32_t id)
 {
     tenant *t = &s->t[id];
 
-    br_check(t->n_queued + t->n_running == 0 && t->used == 0);
+    br_check(t->n_queued + t->n_running + t->n_parked == 0);
+    br_check(t->used == 0);
     if (t->q.isolation_group == 0)
         br_prefix_drop_scope(s->prefix, id);
     s->claimed -= t->q.reserved_kv_pages;
@@ -314,13 +315,29 @@ void
 br_sched_remove(br_sched *s, uint32_t h)
 {
     req *r = &s->r[h];
+    req_state was = r->state;
 
-    br_check(r->state != REQ_FREE);
-    if (r->state == REQ_RUNNING)
+    br_check(was != REQ_FREE);
+    r->state = REQ_FREE;
+    if (was == REQ_PARKED) {
+        s->t[r->tenant].n_parked--;
+        return; /* its tenant is active for others, or not at all */
+    }
+    if (was == REQ_RUNNING)
         release(s, h, false);
     else
         br_sched_dequeue(s, h);
-    r->state = REQ_FREE;
+    deactivate(s, r->tenant);
+}
+
+/* It has no slot and is in no queue: a tenant with nothing else is idle. */
+static void
+park(br_sched *s, uint32_t h)
+{
+    req *r = &s->r[h];
+
+    r->state = REQ_PARKED;
+    s->t[r->tenant].n_parked++;
     deactivate(s, r->tenant);
 }
 
@@ -329,14 +346,38 @@ br_sched_preempt(br_sched *s, uint32_t h, bool forget)
 {
     br_check(s->r[h].state == REQ_RUNNING);
     release(s, h, forget);
-    enqueue(s, h);
+    if (s->r[h].held)
+        park(s, h);
+    else
+        enqueue(s, h);
     s->preempted[s->plan.n_preempted++] = h;
 }
 
 void
 br_sched_hold(br_sched *s, uint32_t h, bool held)
 {
-    s->r[h].held = held;
+    req *r = &s->r[h];
+
+    r->held = held;
+    if (held && r->state == REQ_QUEUED) {
+        br_sched_dequeue(s, h);
+        park(s, h);
+    } else if (!held && r->state == REQ_PARKED) {
+        s->t[r->tenant].n_parked--;
+        activate(s, r->tenant);
+        enqueue(s, h);
+    }
+}
+
+bool
+br_sched_park(br_sched *s, uint32_t h)
+{
+    br_check(s->r[h].held);
+    if (s->r[h].state != REQ_RUNNING || s->n_queued == 0)
+        return false;
+    release(s, h, false);
+    park(s, h);
+    return true;
 }
 
 void
@@ -617,6 +658,7 @@ br_sched_tenant(const br_sched *s, uint32_t id)
     return (br_sched_tenant_info){.known = t->known,
                                   .n_queued = t->n_queued,
                                   .n_running = t->n_running,
+                                  .n_parked = t->n_parked,
                                   .n_pages = t->used,
                                   .n_pages_peak = t->peak,
                                   .decode_window = t->decode_sum,
@@ -646,7 +688,8 @@ audit_tenant(const br_sched *s, uint32_t id, uint64_t *claimed)
             running++;
         }
     for (uint32_t h = t->known ? t->head : NONE; h != NONE; h = s->r[h].next) {
-        br_check(s->r[h].state == REQ_QUEUED && s->r[h].order > before);
+        br_check(s->r[h].state == REQ_QUEUED && !s->r[h].held);
+        br_check(s->r[h].order > before);
         before = s->r[h].order;
         queued++;
     }

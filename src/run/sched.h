@@ -3,7 +3,8 @@
  *
  *   add ---> queued --admit--> running (prefill, decode) --remove--> gone
  *               ^                 |
- *               '----preempt------'   at the boundary of a step only
+ *               |'---preempt------'|  at the boundary of a step only
+ *               '--hold--> parked <-'  of who waits for its reader
  *
  * It owns slots, pages and prefixes by number; somebody else owns the bytes
  * and calls, for every step,
@@ -30,7 +31,8 @@
  *
  * Pages. A tenant's private pages count against its cap; those within its
  * reservation are always there for it. Interactive requests are promised all
- * the pages they could need when they are admitted, so they never lose a slot.
+ * the pages they could need when they are admitted, so they never lose a slot
+ * while their readers keep up.
  *
  *   sum over tenants of max(private or promised, reserved) + prefix <= total
  *
@@ -97,8 +99,11 @@ void br_sched_whole(br_sched *s, uint32_t h);
 void br_sched_score(br_sched *s, uint32_t h);
 /* It is over or no longer wanted. */
 void br_sched_remove(br_sched *s, uint32_t h);
-/* Held: keeps what it has, gets no rows. */
+/* Held: keeps the slot that it has, gets no rows; without one it is parked, in
+ * no queue, until it is held no more. */
 void br_sched_hold(br_sched *s, uint32_t h, bool held);
+/* A held request is parked if it runs and any other waits. True: it was. */
+bool br_sched_park(br_sched *s, uint32_t h);
 /* tokens[] has one more. */
 void br_sched_append(br_sched *s, uint32_t h);
 /* Loses its slot now, for whatever reason of the caller's. forget: what it has
@@ -156,7 +161,7 @@ br_sched_info br_sched_info_of(const br_sched *s);
 
 typedef struct br_sched_tenant_info {
     bool known;
-    uint32_t n_queued, n_running, n_pages, n_pages_peak;
+    uint32_t n_queued, n_running, n_parked, n_pages, n_pages_peak;
     uint64_t decode_window, prefill_window; /* tokens of the latest 5 s */
     uint64_t service;                       /* rows over weight, in 1/256 */
     bool owed;

@@ -8,7 +8,12 @@
 
 #define NONE BR_SCHED_NONE
 
-typedef enum req_state { REQ_FREE, REQ_QUEUED, REQ_RUNNING } req_state;
+typedef enum req_state {
+    REQ_FREE,
+    REQ_QUEUED,
+    REQ_RUNNING,
+    REQ_PARKED /* held, without a slot: in no queue */
+} req_state;
 
 typedef struct req {
     req_state state;
@@ -33,7 +38,8 @@ typedef struct tenant {
     br_quota q;
     uint32_t head, tail;              /* of the queue, by order */
     uint32_t n_queued, n_running, at; /* at: in active[] */
-    uint32_t used, peak;              /* pages charged */
+    uint32_t n_parked;
+    uint32_t used, peak; /* pages charged */
     uint64_t service;
     int64_t bucket; /* the latest one */
     uint32_t decode[BR_SCHED_BUCKETS], prefill[BR_SCHED_BUCKETS];
@@ -49,7 +55,7 @@ struct br_sched {
     uint32_t solo_slot; /* whose turn it was */
     req *r;
     tenant *t;
-    uint32_t *active;           /* tenants with requests */
+    uint32_t *active;           /* tenants that run or wait */
     uint32_t n_active, n_known; /* ids known are below n_known */
     uint32_t *slot;             /* [n_slots]: handle or NONE */
     uint32_t n_free_slots, n_queued;

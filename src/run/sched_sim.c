@@ -309,6 +309,18 @@ arrive(sim *m)
     m->report->requests++;
 }
 
+/* A request that is held loses its place in a queue, and perhaps its slot. */
+static void
+set_held(sim *m, uint32_t h, bool held)
+{
+    br_sched_req_info i = br_sched_req(m->s, h);
+
+    if (!held && !i.queued && !i.running)
+        wake_tenant(m, m->r[h].tenant);
+    m->r[h].held = held;
+    br_sched_hold(m->s, h, held);
+}
+
 static void
 end(sim *m, uint32_t h)
 {
@@ -329,10 +341,11 @@ disturb(sim *m, uint32_t load)
         end(m, h);
         m->report->cancelled++;
     } else if (below(m, 300) == 0) {
-        m->r[h].held = !m->r[h].held;
-        br_sched_hold(m->s, h, m->r[h].held);
+        set_held(m, h, !m->r[h].held);
     } else if (below(m, 2000) == 0) {
         set_tenant(m, below(m, TENANTS));
+    } else if (m->r[h].held && below(m, 2)) {
+        m->report->parked += br_sched_park(m->s, h);
     }
 }
 
@@ -490,7 +503,7 @@ drain(sim *m)
 
     for (uint32_t h = 0; h < REQUESTS; h++)
         if (m->r[h].live)
-            br_sched_hold(m->s, h, m->r[h].held = false);
+            set_held(m, h, false);
     for (uint32_t i = 0; live && !m->bad; i++, m->report->step++) {
         run_step(m);
         live = 0;

@@ -15,7 +15,7 @@
 
 typedef struct br_sim_report {
     uint64_t steps, worlds, rows, tokens, requests, cancelled, preempted;
-    uint64_t choices, hit_tokens;
+    uint64_t parked, choices, hit_tokens;
     uint64_t seed; /* of the world that failed */
     uint64_t step; /* in it */
 } br_sim_report;

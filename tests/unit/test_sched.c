@@ -22,7 +22,7 @@ TEST(sched_keeps_its_rules_in_random_worlds)
     ck_assert_uint_ge(r.steps, 60000);
     /* All that is promised has happened. */
     ck_assert(r.tokens > 1000 && r.preempted > 20 && r.cancelled > 20 &&
-              r.choices > 10000 && r.hit_tokens > 1000);
+              r.parked > 5 && r.choices > 10000 && r.hit_tokens > 1000);
 }
 
 TEST(pages_and_prefixes_add_up_whatever_happens)
