@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "http/metrics.h"
 
+#include "model/unicode.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -109,19 +111,26 @@ br_metrics_head(br_str *out, const char *room, const char *name,
                   room, name, type);
 }
 
-/* name{model_name="demo"; a label's value may not hold all as it is. */
+/* name{model_name="demo"; a label's value may not hold all as it is. One byte
+ * that is no UTF-8, as names of files may have it, and the scrape is refused. */
 void
 br_metrics_name(br_str *out, const char *room, const char *name,
                 const char *model)
 {
+    const uint8_t *p = (const uint8_t *)model, *end = p + strlen(model);
+    uint32_t c;
+
     br_str_printf(out, "%s%s{model_name=\"", room, name);
-    for (const char *z = model; *z; z++) {
-        if (*z == '"' || *z == '\\')
+    while (p < end) {
+        char utf8[4];
+
+        p += br_utf8_next(p, end, &c);
+        if (c == '"' || c == '\\')
             br_str_putc(out, '\\');
-        if (*z == '\n')
+        if (c == '\n')
             br_str_puts(out, "\\n");
         else
-            br_str_putc(out, *z);
+            br_str_put(out, utf8, br_utf8_put(utf8, c));
     }
     br_str_putc(out, '"');
 }

@@ -100,6 +100,7 @@ put_tenants(const br_http *h, br_str *out)
                           rows[r].name, rows[r].help, rows[r].name);
         for (const br_served *m = h->served; m; m = m->next)
             for (size_t i = 0; i < all.n; i++) {
+                char name[32];
                 br_ledger l;
                 uint64_t n;
 
@@ -107,9 +108,8 @@ put_tenants(const br_http *h, br_str *out)
                     !br_engine_ledger(m->m.engine, all.at[i].id, &l))
                     continue;
                 memcpy(&n, (const char *)&l + rows[r].at, sizeof n);
-                br_str_printf(
-                    out, "brass_tenant_%s_total{model_name=", rows[r].name);
-                br_put_jsonz(out, m->m.name);
+                (void)snprintf(name, sizeof name, "%s_total", rows[r].name);
+                br_metrics_name(out, "brass_tenant_", name, m->m.name);
                 br_str_printf(out, ",tenant=\"%s\",%s} %llu\n", all.at[i].name,
                               rows[r].label, (unsigned long long)n);
             }
