@@ -212,6 +212,22 @@ read_penalty(br_ask *a, const br_json *v, const char *name, float *out,
 }
 
 static br_code
+read_repeat(br_ask *a, const br_json *v, const char *name, br_status *st)
+{
+    float before = a->sample.repeat;
+    double x;
+
+    BR_TRY(number(v, name, 0.01, 100, &x, st));
+    a->sample.repeat = (float)x;
+    if (a->repeat_said && before != a->sample.repeat)
+        return br_fail(st, BR_E_USAGE,
+                       "%s: %g differs from %g, which another name of it says",
+                       name, x, (double)before);
+    a->repeat_said = true;
+    return BR_OK;
+}
+
+static br_code
 read_presence(br_ask *a, const br_json *v, const char *name, br_status *st)
 {
     return read_penalty(a, v, name, &a->sample.presence, st);

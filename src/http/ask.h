@@ -56,7 +56,8 @@ typedef struct br_ask {
     const char *form;  /* the one that grammar is of, or NULL */
     const char *model;
     br_sample_params sample;
-    bool seeded; /* the request said a seed */
+    bool seeded;      /* the request said a seed */
+    bool repeat_said; /* and how to punish what comes again */
     bool stream, include_usage, echo, ignore_eog;
     bool progress;  /* of reading the prompt, in a stream, as llama-server */
     bool goes_on;   /* the last message is the beginning of the answer */
