@@ -521,6 +521,9 @@ on_output(void *ctx, const br_output *o)
         g->wire->event(g, c, o, &g->h->scratch);
     if (o->kind == BR_OUTPUT_PREEMPTED && is_told(g))
         g->wire->preempted(g, c, &g->h->scratch);
+    if (o->kind == BR_OUTPUT_END && o->usage->finish == BR_FINISH_STOP &&
+        o->usage->stop < g->ask.n_stop)
+        c->tools.stop = br_text_z(g->ask.stop[o->usage->stop]);
     if (o->text.n || o->kind == BR_OUTPUT_END)
         on_text(c, o->text, o->kind == BR_OUTPUT_END);
     if (o->kind == BR_OUTPUT_END)

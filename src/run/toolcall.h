@@ -57,7 +57,8 @@ typedef struct br_tool_reader {
     const br_tool_syntax *s;
     const br_tool *tools; /* that may be called */
     size_t n_tools;
-    br_str held; /* not understood yet */
+    br_str held;  /* not understood yet */
+    br_text stop; /* at the last piece: what ended the answer, if known */
     uint8_t stage;
     bool quoted, escaped, raw;
     uint32_t depth, n_calls, n_keys;

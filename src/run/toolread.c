@@ -39,14 +39,27 @@ undecided(const br_tool_reader *r, const char *z)
     return n;
 }
 
+/* Whether the answer was ended by a stop string in the midst of the mark whose
+ * first n bytes are held: the mark goes on as that string does. */
+static bool
+stopped_in(const br_tool_reader *r, const char *mark, size_t n)
+{
+    size_t rest = strlen(mark + n);
+
+    return n && r->stop.n &&
+           memcmp(mark + n, r->stop.p, BR_MIN(rest, r->stop.n)) == 0;
+}
+
 static int
 read_text(br_tool_reader *r, bool last, br_tool_fn fn, void *ctx)
 {
     const char *at =
         memmem(r->held.at, r->held.n, r->s->open, strlen(r->s->open));
-    size_t n = at     ? (size_t)(at - r->held.at)
-               : last ? r->held.n
-                      : r->held.n - undecided(r, r->s->open);
+    size_t begun = at ? 0 : undecided(r, r->s->open), n;
+
+    if (last && !stopped_in(r, r->s->open, begun))
+        begun = 0;
+    n = at ? (size_t)(at - r->held.at) : r->held.n - begun;
 
     if (n)
         fn(ctx, BR_TOOL_TEXT, (br_text){r->held.at, n});

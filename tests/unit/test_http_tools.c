@@ -422,6 +422,29 @@ TEST(logprobs_are_those_of_the_text_beside_calls)
     sk_close(&k);
 }
 
+TEST(a_stop_string_in_the_sign_of_a_call_leaves_none_of_it)
+{
+    static const struct {
+        const char *stop, *text;
+    } rows[] = {
+        {"_c", "name"}, {">", "name"}, {"ool_call>", "name"}, {"am", "n"}};
+    sk k;
+
+    sk_open(&k, &(sk_config){.template = TEMPLATE});
+    for (size_t i = 0; i < BR_COUNT(rows); i++) {
+        sk_answer a =
+            chat(&k, t_printf(NAME_THEN_CALL, 40,
+                              t_printf(",\"stop\":\"%s\"", rows[i].stop)));
+
+        ck_assert_msg(a.status == 200 &&
+                          strstr(a.body, "\"finish_reason\":\"stop\"") &&
+                          strcmp(sk_between(a.body, "\"content\":\"", "\""),
+                                 rows[i].text) == 0,
+                      "%s: %s", rows[i].stop, a.body);
+    }
+    sk_close(&k);
+}
+
 TEST(tools_that_are_refused)
 {
     static const struct {
