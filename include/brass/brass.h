@@ -89,7 +89,7 @@ BRASS_API size_t br_program_counters(const br_program *p);
 BRASS_API size_t br_program_buffers(const br_program *p);
 BRASS_API size_t br_program_pages(const br_program *p);
 BRASS_API int64_t br_program_weight_bytes(const br_program *p);
-/* The operation of task i, "MATMUL_TILE", and its label, "" when it has none.
+/* The operation of task i, "GEMV_TILE", and its label, "" when it has none.
  * NULL when there is no task i. Valid while p lives. */
 BRASS_API const char *br_program_task_op(const br_program *p, size_t i);
 BRASS_API const char *br_program_task_label(const br_program *p, size_t i);
@@ -145,8 +145,9 @@ BRASS_API const char *br_walk_violation(const br_walk *w, size_t i);
  * One thread at a time, its sequences included. */
 typedef struct br_llm br_llm;
 
-/* path: GGUF. context: tokens of a sequence, 0: what the model was made for
- * but at most 4096. sequences: how many there may be at once, at least 1. */
+/* path: GGUF. context: tokens of a sequence, no more than the model was made
+ * for; 0: that, but at most 4096. sequences: how many there may be at once, at
+ * least 1. */
 BRASS_API br_llm *br_llm_open(const char *path, uint32_t context,
                               uint32_t sequences, br_error *e);
 BRASS_API void br_llm_close(br_llm *m); /* after its sequences */

@@ -31,6 +31,10 @@ open_parts(br_llm *m, const char *path, uint32_t context, uint32_t sequences,
     if (sequences == 0 || sequences > 65536)
         return br_fail(st, BR_E_USAGE, "%u sequences; 1 to 65536", sequences);
     BR_TRY(br_model_open(&m->model, path, st));
+    if (m->model->hp.n_ctx > 0 && context > m->model->hp.n_ctx)
+        return br_fail(st, BR_E_USAGE,
+                       "%s: context: %u; the model was made for %lld tokens",
+                       path, context, (long long)m->model->hp.n_ctx);
     BR_TRY(br_tok_from_gguf(&m->tok, m->model->gguf, NULL, st));
     BR_TRY(br_lm_model_open(&m->lm, m->model, &c, st));
     m->work = br_tok_work_new();

@@ -133,6 +133,8 @@ TEST_WITHIN(api_tokens_there_and_back, 60)
     ck_assert_int_eq(br_error_code(&e), BRASS_E_NOT_FOUND);
     ck_assert_ptr_null(br_llm_open(t_repo("models/demo.gguf"), 0, 0, &e));
     ck_assert_int_eq(br_error_code(&e), BRASS_E_USAGE);
+    ck_assert_ptr_null(br_llm_open(t_repo("models/demo.gguf"), 1025, 1, &e));
+    ck_assert_ptr_nonnull(strstr(br_error_text(&e), "made for 1024 tokens"));
 }
 
 static br_code
