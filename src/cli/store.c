@@ -3,6 +3,7 @@
 #include "cli/catalogue.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -56,6 +57,14 @@ br_store_make(br_str *dir, br_status *st)
 
 /* ---- by name ------------------------------------------------------------- */
 
+/* May name a file of the folder, which the user filled: with blanks, too. */
+static bool
+is_name(const char *name)
+{
+    return *name && *name != '.' && !strchr(name, '/') &&
+           strlen(name) <= NAME_MAX;
+}
+
 /* links: one that leads nowhere is here, too. */
 static bool
 is_here(const br_str *dir, const char *file, bool links, br_str *path)
@@ -75,7 +84,7 @@ find(const br_catalogue *c, const br_str *dir, const char *name, bool links,
     bool here = false;
 
     br_str_clear(file);
-    if (br_store_plain(name)) {
+    if (is_name(name)) {
         br_str_printf(file, "%s.gguf", name);
         here = is_here(dir, br_str_z(file), links, path) ||
                is_here(dir, name, links, path);
@@ -222,8 +231,7 @@ br_cli_model(const br_cli *cli, const char *given, br_str *path, br_status *st)
         return br_store_active(cli, path, st) == BR_E_NOT_FOUND
                    ? (st->code = BR_E_USAGE)
                    : st->code;
-    if ((br_store_plain(given) || strchr(given, ':')) &&
-        !strstr(given, ".gguf")) {
+    if ((is_name(given) || strchr(given, ':')) && !strstr(given, ".gguf")) {
         if (access(given, F_OK) != 0)
             return br_store_find(cli, given, path, st);
         if (no_model(given) && br_store_find(cli, given, path, &none) == BR_OK)

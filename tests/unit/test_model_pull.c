@@ -512,6 +512,22 @@ TEST(a_link_that_leads_nowhere_is_told_of_and_removed)
     ck_assert_ptr_nonnull(strstr(r.out, "ok-Q8_0.gguf is gone"));
 }
 
+TEST(a_file_with_blanks_in_its_name_has_that_name)
+{
+    home h = make_home();
+    size_t n;
+    const char *demo = t_read("models/demo.gguf", &n);
+    t_proc r;
+
+    mkdir(h.store, 0700);
+    t_write(stored(&h, "my model (1).gguf"), demo, n);
+    t_run(&r, "tokenize", "my model (1)", "x", "--ids");
+    ck_assert_str_eq(r.err, "");
+    t_run(&r, "model", "rm", "my model (1)");
+    ck_assert_msg(r.exit == 0, "%s", r.err);
+    ck_assert_ptr_null(*t_ls(h.store, ".gguf"));
+}
+
 TEST(what_nothing_runs_is_not_made_the_active_model)
 {
     const char *path = t_printf("%s/clip.gguf", t_tmpdir());
