@@ -176,24 +176,46 @@ LIB_FN(float)
     return BR_OK;
 }
 
+/* To tens, hundreds and so on, halves to the even one: an integer, exactly. */
+static br_code
+round_whole(jj_run *r, int64_t v, int64_t zeros, jj_val *out)
+{
+    int64_t unit = 1, rest, more;
+
+    for (int64_t i = 0; i < zeros; i++)
+        unit *= 10;
+    rest = v % unit;
+    v -= rest;
+    more = rest < 0 ? -unit : unit;
+    rest = rest < 0 ? -rest : rest;
+    if (rest * 2 < unit || (rest * 2 == unit && v / unit % 2 == 0))
+        more = 0;
+    if (__builtin_add_overflow(v, more, &v))
+        return jj_err(r, "an integer that does not fit 64 bits");
+    *out = jj_int(v);
+    return BR_OK;
+}
+
 LIB_FN(round)
 {
     int64_t digits = jj_arg_int(a, 0, "precision", 0);
     const jj_val *how = jj_arg(a, 1, "method");
-    double f = b->type == JV_INT ? (double)b->i : b->f, unit;
+    int64_t whole = b->type == JV_BOOL ? b->b : b->i;
+    double f = b->type == JV_FLOAT ? b->f : (double)whole, unit;
 
-    if (b->type != JV_INT && b->type != JV_FLOAT)
+    if (b->type != JV_INT && b->type != JV_BOOL && b->type != JV_FLOAT)
         return jj_err(r, "'round' needs a number, not %s", jj_type_name(b));
     if (digits < -15 || digits > 15)
         return jj_err(r, "'round' to -15 to 15 digits");
     unit = pow(10, (double)digits);
+    /* Python's ceil and floor are integers: there is no -0 of them. */
     if (how && how->type == JV_STR && br_text_is(jj_text(how), "ceil")) {
-        *out = jj_float(ceil(f * unit) / unit);
+        *out = jj_float((ceil(f * unit) + 0.0) / unit);
     } else if (how && how->type == JV_STR &&
                br_text_is(jj_text(how), "floor")) {
-        *out = jj_float(floor(f * unit) / unit);
-    } else if (b->type == JV_INT && digits >= 0) {
-        *out = *b;
+        *out = jj_float((floor(f * unit) + 0.0) / unit);
+    } else if (b->type != JV_FLOAT) {
+        return round_whole(r, whole, BR_MAX(-digits, (int64_t)0), out);
     } else if (digits < 0) {
         *out = jj_float(nearbyint(f * unit) / unit);
     } else {

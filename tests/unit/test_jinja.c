@@ -138,6 +138,15 @@ TEST(jinja_fine_print)
     same("{{ 2.675|round(2) }} {{ 5|round }} {{ 2.5|round }} "
          "{{ 1234.5|round(-2) }} {{ 2.1|round(0, 'ceil') }}",
          "{}", "2.67 5 2.0 1200.0 3.0");
+    same("{{ 15|round(-1) }} {{ 25|round(-1) }} {{ (-15)|round(-1) }} "
+         "{{ 9007199254740993|round(-1) }} {{ 7|round(-3) }} "
+         "{{ 15|round(-1, 'floor') }} {{ true|round }} {{ true|round(-1) }} "
+         "{{ 9223372036854775807|round(-15) }} {{ 7|round(2) }} "
+         "{{ -0.5|round(0, 'ceil') }}",
+         "{}",
+         "20 20 -20 9007199254740990 0 10.0 1 0 9223000000000000000 7 0.0");
+    same("{{ 9223372036854775807|round(-1) }}", "{}",
+         "!line 1: an integer that does not fit 64 bits");
     same("{{ \"they're (a-b)\"|title }} {{ \"they're\".title() }}", "{}",
          "They're (A-B) They'Re");
     same("{{ ' a b  c '.rsplit(none, 1) }} {{ 'a,b,c'.rsplit(',', 1) }}", "{}",
