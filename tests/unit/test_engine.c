@@ -111,6 +111,49 @@ TEST(engine_ends_a_reader_that_stays_behind)
     ek_close(&k);
 }
 
+/* One that is held has its slot taken by who waits; then it goes on with the same
+ * tokens, or leaves with its tenant. Held while it waits it takes no slot. */
+TEST(engine_gives_the_slot_of_who_is_held_to_who_waits)
+{
+    ek k;
+    static ek_req r[5];
+    ek_req *last[] = {&r[3]}, *all[] = {&r[0], &r[1], &r[2], &r[3], &r[4]};
+    br_quota q = br_quota_defaults();
+    br_request_desc again;
+    br_status st = {0};
+
+    ek_open(&k, (br_lm_fake_config){.step_ns = 200000, .n_slots = 2},
+            (br_engine_config){.park_ns = 1000000});
+    t_ok(br_engine_tenant_set(k.e, 1, &q, &st), &st);
+    for (int i = 0; i < 5; i++) {
+        br_request_desc d;
+
+        ek_prompt(&r[i], 20, (uint64_t)i);
+        d = ek_desc(&r[i], 400);
+        d.tenant = i == 1;
+        if (i < 4)
+            ek_submit(&k, &r[i], &d);
+        if (i < 3)
+            br_engine_hold(k.e, r[i].id, true);
+    }
+    ek_await(&k, last, 1);
+    ck_assert(!r[0].over && !r[1].over && !r[2].over);
+    br_engine_tenant_drop(k.e, 1);
+    ek_await(&k, (ek_req *const[]){&r[1]}, 1);
+    ck_assert_int_eq(r[1].usage.finish, BR_FINISH_CANCELLED);
+    br_engine_hold(k.e, r[0].id, false);
+    br_engine_hold(k.e, r[2].id, false);
+    again = ek_desc(&r[4], 400);
+    ek_submit(&k, &r[4], &again);
+    ek_await(&k, all, 5);
+    for (int i = 0; i < 5; i++)
+        if (i != 1) {
+            ck_assert_uint_eq(r[i].n_out, 400);
+            ek_right(&k, &r[i]);
+        }
+    ek_close(&k);
+}
+
 TEST(engine_keeps_every_token_while_nobody_drains)
 {
     ek k;
