@@ -93,7 +93,7 @@ bind_file(binder *b, int64_t id, const br_json *file, br_mega_value *v,
         br_str_fini(&path);
         return br_fail(st, BR_E_OOM, "no memory for a path");
     }
-    code = br_file_read(path.at, (size_t)want, &data, &v->nbytes, st);
+    code = br_file_read_disk(path.at, (size_t)want, &data, &v->nbytes, st);
     br_str_fini(&path);
     v->data = data;
     if (code == BR_OK)
@@ -193,7 +193,8 @@ br_mega_bind_dir(br_mega_store *s, const char *dir, br_status *st)
     if (path.oom || !b.seen)
         code = br_fail(st, BR_E_OOM, "no memory to bind");
     if (code == BR_OK)
-        code = br_file_read(path.at, BR_BIND_MAX_MANIFEST_BYTES, &text, &n, st);
+        code = br_file_read_disk(path.at, BR_BIND_MAX_MANIFEST_BYTES, &text, &n,
+                                 st);
     if (code == BR_OK) {
         code = bind_text(&b, text, n, st);
         if (code != BR_OK)

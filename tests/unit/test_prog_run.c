@@ -9,6 +9,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { F32 = BR_MDT_F32 };
 
@@ -123,6 +125,12 @@ TEST(prog_run_says_what_is_wrong)
          "\"../x.bin\"}]}",
          "1>=1");
     FAILS(3, "inside the folder", p, "--bind", dir, "-o", out);
+    /* a pipe, to which nobody will write */
+    p = t_printf("%s/manifest.json", dir);
+    ck_assert_int_eq(unlink(p), 0);
+    ck_assert_int_eq(mkfifo(p, 0600), 0);
+    FAILS(3, "it is a pipe or device", t_printf("%s/p.json", dir), "--bind",
+          dir, "-o", out);
 }
 
 /* ---- --model ------------------------------------------------------------- */
