@@ -158,6 +158,11 @@ PROGRAM(wmma)
     program("wmma", true);
 }
 
+PROGRAM(wmma_ptx)
+{
+    program("wmma_ptx", true);
+}
+
 PROGRAM(ising)
 {
     program("ising", true);

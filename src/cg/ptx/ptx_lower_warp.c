@@ -116,8 +116,9 @@ px_l_elect(px_lower *l, const px_ins *ins)
 /* ---- matrices ----------------------------------------------------------- */
 
 /* All elements of a vector operand, or the one register. */
-static bool
-words(px_lower *l, const px_opnd *o, uint32_t *args, uint16_t *n, unsigned most)
+bool
+px_words(px_lower *l, const px_opnd *o, uint32_t *args, uint16_t *n,
+         unsigned most)
 {
     uint32_t count = o->kind == O_VEC ? o->b : 1;
 
@@ -177,7 +178,7 @@ px_l_mma(px_lower *l, const px_ins *ins)
     if (px_has(o, PM_SATFINITE))
         i.mods = br_kmod_put(BR_KF_SAT, BR_KM_SAT_SATFINITE);
     for (unsigned s = 1; s < 4; s++)
-        if (!words(l, px_op(l, ins, s), args, &i.n_arg, 4))
+        if (!px_words(l, px_op(l, ins, s), args, &i.n_arg, 4))
             return false;
     if (i.n_arg != m * k * a_bits / 1024 + n * k * a_bits / 1024 + d_words)
         return PX_NO(l, "the number of registers does not fit the shape");
@@ -204,7 +205,7 @@ px_l_ldmat(px_lower *l, const px_ins *ins)
         i.n_res = (uint8_t)n;
         return dst_words(l, px_op(l, ins, 0), px_emit(l, &i, args), n);
     }
-    if (!words(l, px_op(l, ins, 1), args, &i.n_arg, 4) || i.n_arg != 1 + n)
+    if (!px_words(l, px_op(l, ins, 1), args, &i.n_arg, 4) || i.n_arg != 1 + n)
         return PX_NO(l, "the number of registers does not fit");
     px_emit(l, &i, args);
     return true;
