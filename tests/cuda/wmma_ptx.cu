@@ -89,6 +89,27 @@ KERNEL(brain_wide, "m8n32k16", "row", "col", "row", "bf16", "f32", ".f32.bf16.bf
 KERNEL(tensor, "m16n16k8", "col", "row", "row", "tf32", "f32", ".f32.tf32.tf32.f32", 4,
        4, 8, F8_0, F4_8, F4_12, "{%16,%17,%18,%19,%20,%21,%22,%23}")
 
+#define DOUBLES(name, la, lb, lc, product)                                              \
+    __global__ void name(const void *a, const void *b, const void *c, void *d, int lda, \
+                         int ldb, int ldc)                                              \
+    {                                                                                   \
+        double x, y, z[2];                                                              \
+        asm volatile("wmma.load.a.sync.aligned." la ".m8n8k4.f64 {%0}, [%1], %2;"       \
+                     : "=d"(x) : "l"(a), "r"(lda));                                     \
+        asm volatile("wmma.load.b.sync.aligned." lb ".m8n8k4.f64 {%0}, [%1], %2;"       \
+                     : "=d"(y) : "l"(b), "r"(ldb));                                     \
+        asm volatile("wmma.load.c.sync.aligned." lc ".m8n8k4.f64 {%0,%1}, [%2], %3;"    \
+                     : "=d"(z[0]), "=d"(z[1]) : "l"(c), "r"(ldc));                      \
+        asm volatile(product " {%0,%1}, {%2}, {%3}, {%0,%1};"                           \
+                     : "+d"(z[0]), "+d"(z[1]) : "d"(x), "d"(y));                        \
+        asm volatile("wmma.store.d.sync.aligned." lc ".m8n8k4.f64 [%0], {%1,%2}, %3;"   \
+                     ::"l"(d), "d"(z[0]), "d"(z[1]), "r"(ldc) : "memory");              \
+    }
+DOUBLES(doubles_rc, "row", "col", "row",
+        "wmma.mma.sync.aligned.row.col.m8n8k4.f64.f64.f64.f64.rn")
+DOUBLES(doubles_cr, "col", "row", "col",
+        "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64")
+
 typedef void (*kernel)(const void *, const void *, const void *, void *, int, int, int);
 
 /* ra: a's rows lie side by side ... */
@@ -141,5 +162,7 @@ main()
     check<signed char, int>(bytes_square, 16, 16, 16, true, true, false, 250);
     check<__nv_bfloat16, float>(brain_wide, 8, 32, 16, true, false, true, 20);
     check<float, float>(tensor, 16, 16, 8, false, true, true, 20);
+    check<double, double>(doubles_rc, 8, 8, 4, true, false, true, 20);
+    check<double, double>(doubles_cr, 8, 8, 4, false, true, false, 20);
     return done();
 }

@@ -266,8 +266,10 @@ uint32_t px_resize(px_lower *l, uint32_t v, br_kclass to, bool is_signed);
 unsigned px_space(const px_opcode *o);
 unsigned px_bits_type(unsigned t); /* b16 for f16, b32 for s32, ... */
 /* All registers of a vector operand, or the one. */
-bool px_words(px_lower *l, const px_opnd *o, uint32_t *args, uint16_t *n,
-              unsigned most);
+bool px_words(px_lower *l, const px_opnd *o, br_kclass c, uint32_t *args,
+              uint16_t *n, unsigned most);
+/* d, a, b, c: mma.m8n8k4 of f64. */
+bool px_mma_f64(px_lower *l, const px_ins *ins);
 uint32_t px_read_reg(px_lower *l, uint32_t reg);
 void px_write_reg(px_lower *l, uint32_t reg, uint32_t v);
 /* Of arithmetic of f64: the result, by arithmetic of f32. */

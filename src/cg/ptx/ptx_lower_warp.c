@@ -117,16 +117,16 @@ px_l_elect(px_lower *l, const px_ins *ins)
 
 /* All elements of a vector operand, or the one register. */
 bool
-px_words(px_lower *l, const px_opnd *o, uint32_t *args, uint16_t *n,
-         unsigned most)
+px_words(px_lower *l, const px_opnd *o, br_kclass c, uint32_t *args,
+         uint16_t *n, unsigned most)
 {
     uint32_t count = o->kind == O_VEC ? o->b : 1;
 
     if (count > most)
         return PX_NO(l, "the fragment has too many registers");
     for (uint32_t k = 0; k < count; k++)
-        if (!px_src_class(l, o->kind == O_VEC ? &l->p->ops.at[o->a + k] : o,
-                          BR_KC_B32, &args[(*n)++]))
+        if (!px_src_class(l, o->kind == O_VEC ? &l->p->ops.at[o->a + k] : o, c,
+                          &args[(*n)++]))
             return false;
     return true;
 }
@@ -165,6 +165,10 @@ px_l_mma(px_lower *l, const px_ins *ins)
             n = shapes[s].n;
             k = shapes[s].k;
         }
+    if (px_has(o, PM_M8N8K4) && o->n_types == 4 && o->types[0] == BR_KT_F64 &&
+        o->types[1] == BR_KT_F64 && o->types[2] == BR_KT_F64 &&
+        o->types[3] == BR_KT_F64)
+        return px_mma_f64(l, ins);
     if (!m || o->n_types != 4 || o->types[0] != o->types[3])
         return PX_NO(l, "this shape or these types are not supported");
     i.type = o->types[0] == BR_KT_F16 ? BR_KT_F16X2 : o->types[0];
@@ -178,7 +182,7 @@ px_l_mma(px_lower *l, const px_ins *ins)
     if (px_has(o, PM_SATFINITE))
         i.mods = br_kmod_put(BR_KF_SAT, BR_KM_SAT_SATFINITE);
     for (unsigned s = 1; s < 4; s++)
-        if (!px_words(l, px_op(l, ins, s), args, &i.n_arg, 4))
+        if (!px_words(l, px_op(l, ins, s), BR_KC_B32, args, &i.n_arg, 4))
             return false;
     if (i.n_arg != m * k * a_bits / 1024 + n * k * a_bits / 1024 + d_words)
         return PX_NO(l, "the number of registers does not fit the shape");
@@ -205,7 +209,8 @@ px_l_ldmat(px_lower *l, const px_ins *ins)
         i.n_res = (uint8_t)n;
         return dst_words(l, px_op(l, ins, 0), px_emit(l, &i, args), n);
     }
-    if (!px_words(l, px_op(l, ins, 1), args, &i.n_arg, 4) || i.n_arg != 1 + n)
+    if (!px_words(l, px_op(l, ins, 1), BR_KC_B32, args, &i.n_arg, 4) ||
+        i.n_arg != 1 + n)
         return PX_NO(l, "the number of registers does not fit");
     px_emit(l, &i, args);
     return true;

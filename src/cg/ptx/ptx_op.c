@@ -58,8 +58,8 @@ static const struct {
     {'g', " sync aligned up down bfly idx any all uni ballot arrive red warp "},
     {'M', " m8n8 m8n8k4 m8n8k16 m16n8k4 m16n8k8 m16n8k16 m16n8k32 row col "
           "trans x1 x2 x4 "},
-    {'W',
-     " load store mma a b c d m16n16k16 m32n8k16 m8n32k16 m16n16k8 row col "},
+    {'W', " load store mma a b c d m16n16k16 m32n8k16 m8n32k16 m8n8k4 m16n16k8 "
+          "row col "},
     {'P', " pack "},
     {'C', " cta "},
     {'L', " cluster wait relaxed acquire release "},

@@ -5,6 +5,7 @@
  *
  *   m16n16k16  A once, B twice      m32n8k16  A twice, B once
  *   m8n32k16   as m32n8k16, of the transposed: b is A, a is B, d is turned
+ *   m8n8k4     of f64: fragments of mma.sync, too, but fma and shuffles
  *
  * so a layout matters where fragments are loaded and stored alone, and a load is a
  * lane's own loads: a word where its numbers lie side by side. Of f16 there are eight
@@ -26,7 +27,8 @@ shape_of(const px_opcode *o)
     static const shape shapes[] = {{PM_M16N16K16, 16, 16, 16, false},
                                    {PM_M32N8K16, 32, 8, 16, false},
                                    {PM_M8N32K16, 32, 8, 16, true},
-                                   {PM_M16N16K8, 16, 16, 8, false}};
+                                   {PM_M16N16K8, 16, 16, 8, false},
+                                   {PM_M8N8K4, 8, 8, 4, false}};
 
     for (size_t i = 0; i < BR_COUNT(shapes); i++)
         if (px_has(o, (px_mod)shapes[i].mod))
@@ -43,14 +45,17 @@ bits_of(unsigned type)
 static bool
 is_input(const shape *s, unsigned type)
 {
-    return s->k == 8 ? type == BR_KT_TF32
-                     : type == BR_KT_F16 || type == BR_KT_BF16 ||
-                           type == BR_KT_S8 || type == BR_KT_U8;
+    return s->k == 4   ? type == BR_KT_F64
+           : s->k == 8 ? type == BR_KT_TF32
+                       : type == BR_KT_F16 || type == BR_KT_BF16 ||
+                             type == BR_KT_S8 || type == BR_KT_U8;
 }
 static bool
-is_sum(unsigned type)
+is_sum(const shape *s, unsigned type)
 {
-    return type == BR_KT_F32 || type == BR_KT_F16 || type == BR_KT_S32;
+    return s->k == 4
+               ? type == BR_KT_F64
+               : type == BR_KT_F32 || type == BR_KT_F16 || type == BR_KT_S32;
 }
 
 /* A fragment in memory. x, y: a row of A and k; a column of B and k; a row and a
@@ -68,15 +73,30 @@ typedef struct frag {
 static unsigned
 per_word(const frag *f)
 {
-    return 32 / bits_of(f->type);
+    return f->type == BR_KT_F64 ? 1 : 32 / bits_of(f->type);
+}
+static unsigned
+word_type(const frag *f)
+{
+    return f->type == BR_KT_F64 ? BR_KT_B64 : BR_KT_B32;
 }
 
 /* Words of one mma.sync's A, B or sums. */
 static unsigned
 words_of(const frag *f)
 {
+    if (f->type == BR_KT_F64)
+        return 1;
     return f->sums ? (f->type == BR_KT_F16 ? 2 : 4)
                    : f->s->k / (4 * per_word(f)) * (f->tall ? 2 : 1);
+}
+
+static unsigned
+words_in(const frag *f)
+{
+    const unsigned times = f->tall ? f->s->tall / 16 : f->s->wide / 8;
+
+    return words_of(f) * (f->sums ? 2 : times ? times : 1);
 }
 
 /* Where word w begins, beside the lane's first. */
@@ -85,6 +105,11 @@ place(const frag *f, unsigned w, unsigned *x, unsigned *y)
 {
     const unsigned each = words_of(f), m = w / each, r = w % each;
 
+    if (f->type == BR_KT_F64) {
+        *x = 0;
+        *y = w;
+        return;
+    }
     if (!f->sums) {
         *x = f->tall ? 16 * m + 8 * (r & 1) : 8 * m;
         *y = (f->tall ? r >> 1 : r) * 4 * per_word(f);
@@ -138,7 +163,7 @@ load_word(px_lower *l, const frag *f, unsigned w)
 
     place(f, w, &x, &y);
     if (n == 1 || f->along)
-        return load(l, f, BR_KT_B32, x, y);
+        return load(l, f, word_type(f), x, y);
     for (unsigned e = 0; e < n; e++)
         part[e] = load(l, f, n == 2 ? BR_KT_B16 : BR_KT_B8, x, y + e);
     if (n == 2)
@@ -155,7 +180,7 @@ store_word(px_lower *l, const frag *f, unsigned w, uint32_t v)
 
     place(f, w, &x, &y);
     if (per_word(f) == 1 || f->along) {
-        store(l, f, BR_KT_B32, x, y, v);
+        store(l, f, word_type(f), x, y, v);
         return;
     }
     v = px_emit(l, &un, &v);
@@ -214,12 +239,11 @@ find_frag(px_lower *l, const px_ins *ins, unsigned at, frag *f)
     f->sums = !a && !px_has(o, PM_FRAG_B);
     f->space = px_space(o);
     if (!f->s || o->n_types != 1 || row == px_has(o, PM_COL) ||
-        !(f->sums ? is_sum(f->type) : is_input(f->s, f->type)))
+        !(f->sums ? is_sum(f->s, f->type) : is_input(f->s, f->type)))
         return PX_NO(l, "this shape or these types are not supported");
     f->tall = a != f->s->turned;
     f->along = f->sums ? row != f->s->turned : row == a;
-    f->n = f->sums ? 2 * words_of(f)
-                   : words_of(f) * (f->tall ? f->s->tall / 16 : f->s->wide / 8);
+    f->n = words_in(f);
     natural = f->along ? (f->sums ? f->s->wide : f->s->k)
                        : (f->sums || f->tall ? f->s->tall : f->s->wide);
     if (!px_addr(l, px_op(l, ins, at), &base, &f->plus) ||
@@ -251,9 +275,15 @@ wmma_load(px_lower *l, const px_ins *ins)
         v[w] = load_word(l, &f, w);
     for (unsigned w = 0; w < registers(&f); w++)
         if (!px_dst(l, d->kind == O_VEC ? &l->p->ops.at[d->a + w] : d,
-                    BR_KT_B32, v[w % f.n]))
+                    word_type(&f), v[w % f.n]))
             return false;
     return true;
+}
+
+static br_kclass
+word_class(const frag *f)
+{
+    return f->type == BR_KT_F64 ? BR_KC_B64 : BR_KC_B32;
 }
 
 static bool
@@ -266,13 +296,70 @@ wmma_store(px_lower *l, const px_ins *ins)
     if (!px_has(l->opc, PM_FRAG_D))
         return PX_NO(l, "only sums are stored");
     if (!find_frag(l, ins, 0, &f) ||
-        !px_words(l, px_op(l, ins, 1), v, &n, WORDS))
+        !px_words(l, px_op(l, ins, 1), word_class(&f), v, &n, WORDS))
         return false;
     if (n != registers(&f))
         return PX_NO(l, "the number of registers does not fit the shape");
     for (unsigned w = 0; w < f.n; w++)
         store_word(l, &f, w, v[w]);
     return true;
+}
+
+/* Of 64 bits, from another lane. */
+static uint32_t
+from_lane(px_lower *l, uint32_t v, uint32_t lane)
+{
+    br_kins un = {.op = BR_K_UNPACK, .type = BR_KT_B64, .n_arg = 1};
+    uint32_t half = px_emit(l, &un, &v), part[2];
+
+    for (unsigned k = 0; k < 2; k++) {
+        br_kins i = {.op = BR_K_SHFL, .type = BR_KT_B32, .n_arg = 4};
+        const uint32_t args[4] = {half + k, lane, px_k(l, BR_KC_B32, 31),
+                                  px_k(l, BR_KC_B32, UINT32_MAX)};
+
+        i.mods = br_kmod_put(BR_KF_SUB, BR_KM_SHFL_IDX);
+        part[k] = px_emit(l, &i, args);
+    }
+    return px_do2(l, BR_K_PACK, BR_KT_B64, part[0], part[1]);
+}
+
+bool
+px_mma_f64(px_lower *l, const px_ins *ins)
+{
+    br_kins id = {.op = BR_K_SREG, .type = BR_KT_B32, .imm = BR_KS_LANEID};
+    const px_opnd *d = px_op(l, ins, 0);
+    uint32_t v[4], lane, row, col;
+    uint16_t n = 0;
+
+    for (unsigned k = 1; k < 4; k++)
+        if (!px_words(l, px_op(l, ins, k), BR_KC_B64, v, &n, k == 3 ? 2 : 1))
+            return false;
+    if (px_has(l->opc, PM_RZ) || px_has(l->opc, PM_RM) || px_has(l->opc, PM_RP))
+        return PX_NO(l, "only sums to nearest are supported");
+    if (n != 4 || d->kind != O_VEC || d->b != 2)
+        return PX_NO(l, "the number of registers does not fit the shape");
+    lane = px_emit(l, &id, NULL);
+    row = px_do2(l, BR_K_AND, BR_KT_B32, lane, px_k(l, BR_KC_B32, 28));
+    col = px_do2(l, BR_K_SHL, BR_KT_B32,
+                 px_do2(l, BR_K_AND, BR_KT_B32, lane, px_k(l, BR_KC_B32, 3)),
+                 px_k(l, BR_KC_B32, 3));
+    for (uint32_t k = 0; k < 4; k++) {
+        const uint32_t a = from_lane(
+            l, v[0],
+            px_do2(l, BR_K_ADD, BR_KT_U32, row, px_k(l, BR_KC_B32, k)));
+
+        for (uint32_t e = 0; e < 2; e++) {
+            const uint32_t args[3] = {
+                a,
+                from_lane(l, v[1],
+                          px_do2(l, BR_K_ADD, BR_KT_U32, col,
+                                 px_k(l, BR_KC_B32, 4 * e + k))),
+                v[2 + e]};
+            v[2 + e] = px_do(l, BR_K_FMA, BR_KT_F64, args, 3);
+        }
+    }
+    return px_dst(l, &l->p->ops.at[d->a], BR_KT_B64, v[2]) &&
+           px_dst(l, &l->p->ops.at[d->a + 1], BR_KT_B64, v[3]);
 }
 
 /* d, a, b, c: two mma.sync. */
@@ -292,18 +379,20 @@ wmma_mma(px_lower *l, const px_ins *ins)
     uint32_t in[3][WORDS], out[WORDS];
     uint16_t n[3] = {0};
 
-    if (!s || (o->n_types != 2 && !four) || td != tc || !is_sum(td) ||
+    if (!s || (o->n_types != 2 && !four) || td != tc || !is_sum(s, td) ||
         !is_input(s, ta) || !is_input(s, tb) || bits_of(ta) != bits_of(tb) ||
         (td == BR_KT_S32) != (bits_of(ta) == 8) ||
         (td == BR_KT_F16 && ta != BR_KT_F16))
         return PX_NO(l, "this shape or these types are not supported");
+    if (s->k == 4)
+        return px_mma_f64(l, ins);
     fa.tall = !s->turned;
     fb.tall = s->turned;
-    fa.n = words_of(&fa) * (fa.tall ? s->tall / 16 : s->wide / 8);
-    fb.n = words_of(&fb) * (fb.tall ? s->tall / 16 : s->wide / 8);
-    fc.n = 2 * words_of(&fc);
+    fa.n = words_in(&fa);
+    fb.n = words_in(&fb);
+    fc.n = words_in(&fc);
     for (unsigned k = 0; k < 3; k++)
-        if (!px_words(l, px_op(l, ins, k + 1), in[k], &n[k], WORDS))
+        if (!px_words(l, px_op(l, ins, k + 1), BR_KC_B32, in[k], &n[k], WORDS))
             return false;
     if (n[0] != registers(&fa) || n[1] != registers(&fb) || n[2] != fc.n ||
         (d->kind == O_VEC ? d->b : 1) != fc.n)
