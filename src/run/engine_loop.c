@@ -140,8 +140,7 @@ tell_preempted(br_engine *e, request *r)
 static void
 park(br_engine *e, request *r, int64_t now)
 {
-    if (atomic_load_explicit(&r->held, memory_order_relaxed) &&
-        now - r->stuck_ns >= e->c.park_ns &&
+    if (now - r->stuck_ns >= e->c.park_ns &&
         br_sched_park(e->sched, (uint32_t)r->id))
         tell_preempted(e, r);
 }
@@ -151,8 +150,8 @@ look_at_flags(br_engine *e, int64_t now)
 {
     for (uint32_t i = 0; i < e->n_live;) {
         request *r = e->live[i];
-        bool held = r->unsent || r->moved ||
-                    atomic_load_explicit(&r->held, memory_order_relaxed);
+        bool behind = atomic_load_explicit(&r->held, memory_order_relaxed);
+        bool held = behind || r->unsent || r->moved;
         br_finish why;
 
         r->stuck_ns = !held ? 0 : r->stuck_ns ? r->stuck_ns : now;
@@ -163,7 +162,8 @@ look_at_flags(br_engine *e, int64_t now)
         if (held != r->is_held)
             br_sched_hold(e->sched, (uint32_t)r->id, held);
         r->is_held = held;
-        park(e, r, now);
+        if (behind)
+            park(e, r, now);
         i++;
     }
 }
