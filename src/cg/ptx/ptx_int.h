@@ -268,6 +268,9 @@ unsigned px_bits_type(unsigned t); /* b16 for f16, b32 for s32, ... */
 /* All registers of a vector operand, or the one. */
 bool px_words(px_lower *l, const px_opnd *o, br_kclass c, uint32_t *args,
               uint16_t *n, unsigned most);
+/* Writes as many as it has. */
+bool px_dst_words(px_lower *l, const px_opnd *d, unsigned type,
+                  const uint32_t *v, unsigned n);
 /* d, a, b, c: mma.m8n8k4 of f64. */
 bool px_mma_f64(px_lower *l, const px_ins *ins);
 uint32_t px_read_reg(px_lower *l, uint32_t reg);

@@ -131,16 +131,27 @@ px_words(px_lower *l, const px_opnd *o, br_kclass c, uint32_t *args,
     return true;
 }
 
-static bool
-dst_words(px_lower *l, const px_opnd *d, uint32_t v, unsigned n)
+bool
+px_dst_words(px_lower *l, const px_opnd *d, unsigned type, const uint32_t *v,
+             unsigned n)
 {
     if ((d->kind == O_VEC ? d->b : 1) != n)
         return PX_NO(l, "the number of result registers is wrong");
     for (unsigned k = 0; k < n; k++)
-        if (!px_dst(l, d->kind == O_VEC ? &l->p->ops.at[d->a + k] : d,
-                    BR_KT_B32, v + k))
+        if (!px_dst(l, d->kind == O_VEC ? &l->p->ops.at[d->a + k] : d, type,
+                    v[k]))
             return false;
     return true;
+}
+
+/* All results of one instruction, of which v is the first. */
+static bool
+dst_results(px_lower *l, const px_opnd *d, uint32_t v, unsigned n)
+{
+    uint32_t all[4] = {v, v + 1, v + 2, v + 3};
+
+    br_assert(n <= BR_COUNT(all));
+    return px_dst_words(l, d, BR_KT_B32, all, n);
 }
 
 bool
@@ -187,7 +198,7 @@ px_l_mma(px_lower *l, const px_ins *ins)
     if (i.n_arg != m * k * a_bits / 1024 + n * k * a_bits / 1024 + d_words)
         return PX_NO(l, "the number of registers does not fit the shape");
     i.n_res = (uint8_t)d_words;
-    return dst_words(l, px_op(l, ins, 0), px_emit(l, &i, args), d_words);
+    return dst_results(l, px_op(l, ins, 0), px_emit(l, &i, args), d_words);
 }
 
 bool
@@ -207,7 +218,7 @@ px_l_ldmat(px_lower *l, const px_ins *ins)
         return PX_NO(l, "only 8x8 matrices of 16 bits are supported");
     if (load) {
         i.n_res = (uint8_t)n;
-        return dst_words(l, px_op(l, ins, 0), px_emit(l, &i, args), n);
+        return dst_results(l, px_op(l, ins, 0), px_emit(l, &i, args), n);
     }
     if (!px_words(l, px_op(l, ins, 1), BR_KC_B32, args, &i.n_arg, 4) ||
         i.n_arg != 1 + n)

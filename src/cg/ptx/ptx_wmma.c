@@ -263,21 +263,14 @@ registers(const frag *f)
 static bool
 wmma_load(px_lower *l, const px_ins *ins)
 {
-    const px_opnd *d = px_op(l, ins, 0);
     uint32_t v[WORDS];
     frag f = {0};
 
     if (!find_frag(l, ins, 1, &f))
         return false;
-    if ((d->kind == O_VEC ? d->b : 1) != registers(&f))
-        return PX_NO(l, "the number of result registers is wrong");
-    for (unsigned w = 0; w < f.n; w++)
-        v[w] = load_word(l, &f, w);
     for (unsigned w = 0; w < registers(&f); w++)
-        if (!px_dst(l, d->kind == O_VEC ? &l->p->ops.at[d->a + w] : d,
-                    word_type(&f), v[w % f.n]))
-            return false;
-    return true;
+        v[w] = w < f.n ? load_word(l, &f, w) : v[w - f.n];
+    return px_dst_words(l, px_op(l, ins, 0), word_type(&f), v, registers(&f));
 }
 
 static br_kclass
@@ -327,7 +320,6 @@ bool
 px_mma_f64(px_lower *l, const px_ins *ins)
 {
     br_kins id = {.op = BR_K_SREG, .type = BR_KT_B32, .imm = BR_KS_LANEID};
-    const px_opnd *d = px_op(l, ins, 0);
     uint32_t v[4], lane, row, col;
     uint16_t n = 0;
 
@@ -336,7 +328,7 @@ px_mma_f64(px_lower *l, const px_ins *ins)
             return false;
     if (px_has(l->opc, PM_RZ) || px_has(l->opc, PM_RM) || px_has(l->opc, PM_RP))
         return PX_NO(l, "only sums to nearest are supported");
-    if (n != 4 || d->kind != O_VEC || d->b != 2)
+    if (n != 4)
         return PX_NO(l, "the number of registers does not fit the shape");
     lane = px_emit(l, &id, NULL);
     row = px_do2(l, BR_K_AND, BR_KT_B32, lane, px_k(l, BR_KC_B32, 28));
@@ -358,8 +350,7 @@ px_mma_f64(px_lower *l, const px_ins *ins)
             v[2 + e] = px_do(l, BR_K_FMA, BR_KT_F64, args, 3);
         }
     }
-    return px_dst(l, &l->p->ops.at[d->a], BR_KT_B64, v[2]) &&
-           px_dst(l, &l->p->ops.at[d->a + 1], BR_KT_B64, v[3]);
+    return px_dst_words(l, px_op(l, ins, 0), BR_KT_B64, v + 2, 2);
 }
 
 /* d, a, b, c: two mma.sync. */
@@ -372,7 +363,6 @@ wmma_mma(px_lower *l, const px_ins *ins)
     const unsigned ta = four ? o->types[1] : BR_KT_F16;
     const unsigned tb = four ? o->types[2] : BR_KT_F16;
     const unsigned td = o->types[0], tc = o->types[four ? 3 : 1];
-    const px_opnd *d = px_op(l, ins, 0);
     frag fa = {.s = s, .type = ta}, fb = {.s = s, .type = tb};
     frag fc = {.s = s, .type = td, .sums = true};
     br_kins i = {.op = BR_K_MMA};
@@ -394,8 +384,7 @@ wmma_mma(px_lower *l, const px_ins *ins)
     for (unsigned k = 0; k < 3; k++)
         if (!px_words(l, px_op(l, ins, k + 1), BR_KC_B32, in[k], &n[k], WORDS))
             return false;
-    if (n[0] != registers(&fa) || n[1] != registers(&fb) || n[2] != fc.n ||
-        (d->kind == O_VEC ? d->b : 1) != fc.n)
+    if (n[0] != registers(&fa) || n[1] != registers(&fb) || n[2] != fc.n)
         return PX_NO(l, "the number of registers does not fit the shape");
     i.type = td == BR_KT_F16 ? BR_KT_F16X2 : (uint8_t)td;
     i.type2 = (uint8_t)(s->turned ? tb : ta);
@@ -423,11 +412,7 @@ wmma_mma(px_lower *l, const px_ins *ins)
         for (unsigned w = 0; w < fc.n / 2; w++)
             out[m * fc.n / 2 + w] = v + w;
     }
-    for (unsigned w = 0; w < fc.n; w++)
-        if (!px_dst(l, d->kind == O_VEC ? &l->p->ops.at[d->a + w] : d,
-                    BR_KT_B32, out[w]))
-            return false;
-    return true;
+    return px_dst_words(l, px_op(l, ins, 0), BR_KT_B32, out, fc.n);
 }
 
 bool
