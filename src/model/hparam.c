@@ -234,12 +234,6 @@ find_windows(br_model *m, br_status *st)
 }
 
 static bool
-windowed(const br_model *m, int64_t l)
-{
-    return m->hp.layer[l].is_window != 0;
-}
-
-static bool
 recurrent(const br_model *m, int64_t l)
 {
     const br_layer_hp *hp = &m->hp.layer[l];
@@ -260,12 +254,13 @@ recurrent(const br_model *m, int64_t l)
 static int32_t
 kv_layer_of(const br_model *m, int64_t l)
 {
+    const br_layer_hp *y = m->hp.layer;
     int64_t own = m->hp.n_layer - m->hp.shared_kv;
 
     if (l < own)
         return (int32_t)l;
     for (int64_t k = own - 1; k >= 0; k--)
-        if (windowed(m, k) == windowed(m, l))
+        if (y[k].is_window == y[l].is_window)
             return (int32_t)k;
     return -1;
 }
@@ -275,7 +270,7 @@ layer_heads(br_model *m, int64_t l, br_status *st)
 {
     br_hparams *hp = &m->hp;
     br_layer_hp *y = &hp->layer[l];
-    bool win = windowed(m, l);
+    bool win = y->is_window != 0;
 
     if (y->n_kv < 0)
         y->n_kv = y->n_head;

@@ -224,43 +224,50 @@ read_flags(br_tok *t, const br_gguf *g, br_status *st)
     return BR_OK;
 }
 
-/* Tokens that swallow blanks at this side: ids, in a key of ours. */
+/* Id i of a list in a key of ours. */
+static br_code
+token_at(const br_tok *t, const br_gguf_kv *kv, const char *name, uint64_t i,
+         int32_t *out, br_status *st)
+{
+    int64_t id;
+
+    if (!br_gguf_i64(kv, i, &id) || id < 0 || id >= (int64_t)t->n)
+        return br_fail(st, BR_E_FORMAT, PREFIX "%s[%llu]: it is no token", name,
+                       (unsigned long long)i);
+    *out = (int32_t)id;
+    return BR_OK;
+}
+
+/* Tokens that swallow blanks at this side. */
 static br_code
 read_sides(br_tok *t, const br_gguf *g, const char *name, uint8_t side,
            br_status *st)
 {
     const br_gguf_kv *kv = key(g, name);
-    int64_t id;
+    int32_t id = 0;
 
     if (kv && kv->type != BR_GGUF_ARR)
         return br_fail(st, BR_E_FORMAT, PREFIX "%s: it is no array", name);
     for (uint64_t i = 0; kv && i < kv->n; i++) {
-        if (!br_gguf_i64(kv, i, &id) || id < 0 || id >= (int64_t)t->n)
-            return br_fail(st, BR_E_FORMAT, PREFIX "%s[%llu]: it is no token",
-                           name, (unsigned long long)i);
+        BR_TRY(token_at(t, kv, name, i, &id, st));
         t->strip[id] |= side;
     }
     return BR_OK;
 }
 
-/* Tokens that go with BOS, behind it, in a key of ours. */
+/* Tokens that go with BOS, behind it. */
 static br_code
 read_leads(br_tok *t, const br_gguf *g, br_status *st)
 {
     const br_gguf_kv *kv = key(g, "brass_bos_more");
-    int64_t id;
 
     if (kv && (kv->type != BR_GGUF_ARR || kv->n > BR_TOK_LEADS))
         return br_fail(st, BR_E_FORMAT,
                        PREFIX "brass_bos_more: it is no array of up to %d",
                        BR_TOK_LEADS);
-    for (uint64_t i = 0; kv && i < kv->n; i++) {
-        if (!br_gguf_i64(kv, i, &id) || id < 0 || id >= (int64_t)t->n)
-            return br_fail(st, BR_E_FORMAT,
-                           PREFIX "brass_bos_more[%llu]: it is no token",
-                           (unsigned long long)i);
-        t->lead[t->n_lead++] = (int32_t)id;
-    }
+    for (; kv && t->n_lead < kv->n; t->n_lead++)
+        BR_TRY(token_at(t, kv, "brass_bos_more", t->n_lead, &t->lead[t->n_lead],
+                        st));
     return BR_OK;
 }
 
