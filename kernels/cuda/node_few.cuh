@@ -347,7 +347,7 @@ flash_far(const struct br_nd_args &a, const struct flash_tile &f, u32 kv,
 {
     enum { SUMS = BR_ND_FLASH_STAGE(HD) };
     const u32 w = tid() >> 5, per = a.per_kv, rank = cluster_rank();
-    const u32 sums = per * (HD + 4) * 4, each = SUMS + 2 * sums;
+    const u32 sums = per * (HD + 4) * 4, each = BR_ND_FLASH_FAR_STAGE(HD, per);
     const u32 end = f.last / KEYS + 1, b1 = f.first / KEYS;
     const u32 round = a.count << shift, results = per * HD >> shift;
     const u32 first_stage = smem_of(dyn_shared());
