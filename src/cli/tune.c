@@ -311,7 +311,7 @@ print_end(const tune *t)
     FILE *f = t->cli->out;
 
     fprintf(f, "%u values tried", r->tried);
-    if (r->left > 0)
+    if (r->left > 0 || r->stopped)
         fprintf(f,
                 r->stopped ? ", %u left when it was stopped"
                            : ", %u left for want of time (--minutes)",

@@ -163,7 +163,8 @@ compare(search *s, br_tune_row *row, const br_cpu_tune *with,
 
 /* ---- a value ------------------------------------------------------------- */
 
-/* Is it faster in some kind of step, again, and slower in none? */
+/* Is it faster in some kind of step, again, and slower in none? It was not tried
+ * if the search ended before that was known. */
 static br_code
 try_value(search *s, br_cpu_knob k, uint32_t value, bool *keep)
 {
@@ -188,6 +189,10 @@ try_value(search *s, br_cpu_knob k, uint32_t value, bool *keep)
         BR_TRY(compare(s, &row, &with, &s->r->best, AGAIN));
         *keep = *keep || row.verdict == BR_TUNE_FASTER;
     }
+    if (row.verdict == BR_TUNE_ENDED && !*keep)
+        s->r->left++;
+    else
+        s->r->tried++;
     return BR_OK;
 }
 
@@ -210,7 +215,6 @@ try_knob(search *s, br_cpu_knob k)
             continue;
         }
         BR_TRY(try_value(s, k, value[i], &keep));
-        s->r->tried++;
         if (keep)
             s->r->best.at[k] = value[i];
     }
