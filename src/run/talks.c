@@ -14,6 +14,8 @@ open_all(br_talks *t, br_status *st)
 {
     BR_TRY(t->kind->open(&t->its, t->c.path, NULL, st));
     BR_TRY(br_talks_make(t, st));
+    if (t->kind->claim)
+        BR_TRY(t->kind->claim(t->its, st));
     BR_TRY(t->kind->open(&t->mine, t->c.path, NULL, st));
     BR_TRY(br_thread_start(&t->thread, "talks", br_talks_write, t, st));
     t->started = true;

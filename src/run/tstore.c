@@ -245,7 +245,8 @@ open_all(br_tstore *s, const char *where, const _Atomic bool *stop,
             return br_fail(st, BR_E_OOM, "out of memory");
     }
     BR_TRY(br_tstore_begin(s, st));
-    return br_tstore_end(s, make_or_migrate(s, st), st);
+    BR_TRY(br_tstore_end(s, make_or_migrate(s, st), st));
+    return s->kind->claim ? s->kind->claim(s->db, st) : BR_OK;
 }
 
 br_code

@@ -46,6 +46,9 @@ typedef struct br_db_kind {
      * longer, CANCELLED; NULL: never. */
     br_code (*open)(br_db **out, const char *where, const _Atomic bool *stop,
                     br_status *st);
+    /* It was looked at and is ours: before that nothing changes what is there.
+     * NULL: nothing is to be done. */
+    br_code (*claim)(br_db *db, br_status *st);
     void (*close)(br_db *db); /* may be NULL */
     br_code (*run)(br_db *db, const br_db_query *q, br_status *st);
     /* Mine until this process ends, however it ends; *got false: another's. */

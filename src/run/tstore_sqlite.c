@@ -2,6 +2,9 @@
  *
  * Locks of servers are on a file beside it, NAME-run, one byte for each run:
  * locks on the database itself would end when SQLite closes it.
+ *
+ * A file is only read until claim(): it may be another program's, which then
+ * stays as it was to the byte.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "run/tstore_int.h"
 
@@ -156,12 +159,28 @@ check_name(const char *path, br_status *st)
     return BR_OK;
 }
 
-static br_code
-open_file(br_db *s, br_status *st)
+/* What a program that was killed left in its log would go into the file when the
+ * last who has it open closes it. */
+static void
+leave_log(const br_db *s, bool leave)
 {
-    static const char *const pragmas[] = {
-        "PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL",
-        "PRAGMA foreign_keys = ON", "PRAGMA trusted_schema = OFF"};
+    (void)sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, (int)leave,
+                            NULL);
+}
+
+static br_code
+claim(br_db *s, br_status *st)
+{
+    leave_log(s, false);
+    return run(s, &(br_db_query){.sql = "PRAGMA journal_mode = WAL"}, st);
+}
+
+static br_code
+open_file(br_db *s, bool has_log, br_status *st)
+{
+    static const char *const pragmas[] = {"PRAGMA synchronous = FULL",
+                                          "PRAGMA foreign_keys = ON",
+                                          "PRAGMA trusted_schema = OFF"};
     const char *path = br_str_z(&s->path);
     int fd;
 
@@ -177,6 +196,7 @@ open_file(br_db *s, br_status *st)
         return s->db ? failed(s, st)
                      : br_fail(st, BR_E_OOM, "%s: out of memory", path);
     (void)sqlite3_busy_timeout(s->db, BUSY_MS);
+    leave_log(s, has_log);
     for (size_t i = 0; i < BR_COUNT(pragmas); i++)
         BR_TRY(run(s, &(br_db_query){.sql = pragmas[i]}, st));
     return BR_OK;
@@ -200,6 +220,8 @@ static br_code
 open_db(br_db **out, const char *where, const _Atomic bool *stop, br_status *st)
 {
     br_db *s = br_try_calloc(1, sizeof *s);
+    br_str log = {0};
+    br_code code;
 
     (void)stop; /* a file waits for nobody */
     if (!s)
@@ -207,8 +229,12 @@ open_db(br_db **out, const char *where, const _Atomic bool *stop, br_status *st)
     *out = s; /* the caller closes it */
     s->runs = -1;
     br_str_puts(&s->path, where);
-    return s->path.oom ? br_fail(st, BR_E_OOM, "%s: out of memory", where)
-                       : open_file(s, st);
+    br_str_printf(&log, "%s-wal", where);
+    code = s->path.oom || log.oom
+               ? br_fail(st, BR_E_OOM, "%s: out of memory", where)
+               : open_file(s, access(log.at, F_OK) == 0, st);
+    br_str_fini(&log);
+    return code;
 }
 
 static const char *
@@ -262,10 +288,11 @@ release(br_db *s, int64_t id)
 const br_db_kind br_db_sqlite = {
     .begin = "BEGIN IMMEDIATE",
     .is_new = "SELECT NOT EXISTS(SELECT 1 FROM sqlite_schema)",
-    .is_ours =
-        "SELECT EXISTS(SELECT 1 FROM sqlite_schema WHERE name = 'state')",
+    .is_ours = "SELECT count(*) = 3 FROM sqlite_schema WHERE name IN "
+               "('state', 'tenant', 'ledger')",
     .id = "INTEGER PRIMARY KEY AUTOINCREMENT",
     .open = open_db,
+    .claim = claim,
     .close = close_file,
     .run = run,
     .hold = hold,

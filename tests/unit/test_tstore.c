@@ -217,6 +217,61 @@ TEST(store_refuses_what_is_wrong)
                   st.msg);
 }
 
+static void
+copy_of_what_is(const char *to, const char *from, char journal)
+{
+    size_t n;
+    char *p = t_read(from, &n);
+
+    ck_assert_uint_gt(n, 20);
+    if (journal) /* 1: of rollback, 2: WAL; 0: as it is */
+        p[18] = p[19] = journal;
+    t_write(to, p, n);
+}
+
+static void
+stays(const char *path, const char *as)
+{
+    size_t n, n_as;
+    char *is = t_read(path, &n), *was = t_read(as, &n_as);
+
+    ck_assert_msg(n == n_as && memcmp(is, was, n) == 0, "%s is another", path);
+}
+
+TEST(the_file_of_another_program_stays_as_it_was)
+{
+    const char *ours = new_file();
+    const char *was = t_printf("%s/was.db", t_tmpdir());
+    const char *was_log = t_printf("%s/was.log", t_tmpdir());
+    const char *is = t_printf("%s/is.db", t_tmpdir());
+    const char *log = t_printf("%s/is.db-wal", t_tmpdir());
+    br_talks_config talks = {.path = is, .days = 1, .most = 1};
+    br_tstore *s = open_store(ours);
+    br_quota q = br_quota_defaults();
+    br_status st = {0};
+    char key[BR_KEY_CHARS];
+    br_talks *t;
+    uint32_t id;
+
+    t_ok(br_tstore_create(s, "a", &q, &id, key, &st), &st);
+    /* as a kill leaves it: a part is in the log alone */
+    copy_of_what_is(was, ours, 0);
+    copy_of_what_is(was_log, t_printf("%s-wal", ours), 0);
+    copy_of_what_is(is, was, 0);
+    copy_of_what_is(log, was_log, 0);
+    ck_assert_int_eq(br_talks_open(&t, &talks, NULL), BR_E_FORMAT);
+    stays(is, was);
+    stays(log, was_log);
+    (void)unlink(log);
+    br_tstore_close(s);
+    copy_of_what_is(was, ours, 1);
+    copy_of_what_is(is, was, 0);
+    ck_assert_int_eq(br_talks_open(&t, &talks, NULL), BR_E_FORMAT);
+    stays(is, was);
+    br_tstore_close(open_store(is)); /* but ours have a log */
+    ck_assert_int_eq(t_read(is, &(size_t){0})[18], 2);
+}
+
 /* A file that is closed takes its process's locks with it, and whoever then
  * thinks he is the last one to have the database open removes its log. */
 TEST(what_others_do_with_the_file_takes_nothing_away)
