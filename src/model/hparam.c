@@ -345,6 +345,20 @@ check_unheard(const br_model *m, br_status *st)
     return BR_OK;
 }
 
+/* DeepSeek's files of before V3 have no such key, and no bias in the choice of
+ * experts; GLM-4.7-Flash, whose files come without the key, too, has one. */
+static int64_t
+usual_gating(const br_model *m)
+{
+    char bias[64];
+
+    snprintf(bias, sizeof bias, "blk.%lld.exp_probs_b.bias",
+             (long long)m->hp.n_dense);
+    return m->arch->mixer == BR_MIX_MLA && br_gguf_tensor_find(m->gguf, bias)
+               ? BR_GATE_SIGMOID
+               : m->arch->gate;
+}
+
 static void
 defaults(br_model *m)
 {
@@ -362,7 +376,7 @@ defaults(br_model *m)
         hp->rope_base_swa =
             m->arch_id == BR_ARCH_GEMMA3 ? 10000 : hp->rope_base;
     if (hp->expert_gating == BR_GATE_UNSAID)
-        hp->expert_gating = m->arch->gate;
+        hp->expert_gating = usual_gating(m);
     if (hp->expert_norm < 0)
         hp->expert_norm = (m->arch->flags & BR_AF_NORM_W) != 0;
     if (hp->rope_orig_ctx == 0)

@@ -246,6 +246,19 @@ lk_sensitivity(const char *name, size_t i, const char **key, double *nmse)
     return true;
 }
 
+static float added[4][4];
+static size_t n_added;
+
+void
+lk_add_four(br_gguf_writer *w, const char *name, const float *v)
+{
+    br_gguf_w_info info = {br_text_z(name), BR_Q_F32, 1, {4}};
+
+    ck_assert_uint_lt(n_added, BR_COUNT(added));
+    memcpy(added[n_added++], v, sizeof added[0]);
+    br_gguf_w_tensor(w, &info);
+}
+
 void
 lk_rewrite(lk_case *c, void (*set)(br_gguf_writer *w))
 {
@@ -258,6 +271,7 @@ lk_rewrite(lk_case *c, void (*set)(br_gguf_writer *w))
     t_ok(br_gguf_open_mem(&g, c->file, c->file_n, &st), &st);
     for (size_t i = 0; i < br_gguf_n_kv(g); i++)
         br_gguf_w_copy(w, br_gguf_kv_at(g, i));
+    n_added = 0;
     set(w);
     for (size_t i = 0; i < br_gguf_n_tensors(g); i++) {
         const br_gguf_tensor *t = br_gguf_tensor_at(g, i);
@@ -267,6 +281,8 @@ lk_rewrite(lk_case *c, void (*set)(br_gguf_writer *w))
         br_gguf_w_tensor(w, &info);
     }
     t_ok(br_gguf_w_begin_mem(w, &out, &st), &st);
+    for (size_t i = 0; i < n_added; i++)
+        t_ok(br_gguf_w_data(w, added[i], sizeof added[i], &st), &st);
     for (size_t i = 0; i < br_gguf_n_tensors(g); i++) {
         const br_gguf_tensor *t = br_gguf_tensor_at(g, i);
 

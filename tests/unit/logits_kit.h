@@ -42,6 +42,8 @@ typedef struct lk_run {
 /* The case's file again, with what `set` adds or changes. */
 struct br_gguf_writer;
 void lk_rewrite(lk_case *c, void (*set)(struct br_gguf_writer *w));
+/* Within such a `set`: a vector of four numbers more. */
+void lk_add_four(struct br_gguf_writer *w, const char *name, const float *v);
 /* Opens the case's bytes; not BR_OK: st says why, nothing is left open. */
 br_code lk_open(lk_run *r, const lk_case *c, const br_oracle_config *config);
 void lk_close(lk_run *r);

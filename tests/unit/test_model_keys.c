@@ -458,3 +458,53 @@ TEST(latent_attention_is_scaled_as_its_yarn_says)
     lk_close(&r);
     lk_end();
 }
+
+/* ---- experts ------------------------------------------------------------ */
+
+static void
+no_gating(br_gguf_writer *w)
+{
+    br_gguf_w_remove(w, "deepseek2.expert_gating_func");
+}
+
+static void
+chosen_with_a_bias(br_gguf_writer *w)
+{
+    static const float bias[4] = {0.5f, -0.5f, 0.25f, 0};
+
+    lk_add_four(w, "blk.1.exp_probs_b.bias", bias);
+    lk_add_four(w, "blk.2.exp_probs_b.bias", bias);
+}
+
+static void
+bias_and_no_gating(br_gguf_writer *w)
+{
+    no_gating(w);
+    chosen_with_a_bias(w);
+}
+
+static void
+bias_and_sigmoid(br_gguf_writer *w)
+{
+    br_gguf_w_u32(w, "deepseek2.expert_gating_func", 2);
+    chosen_with_a_bias(w);
+}
+
+/* GLM-4.7-Flash has files without the key; DeepSeek V2's never have it. */
+TEST(experts_chosen_with_a_bias_are_scored_by_sigmoids)
+{
+    const float *plain, *unsaid, *bias, *sigmoid, *both;
+    lk_case c;
+
+    if (!have("deepseek2"))
+        t_skip("no ../shared/vectors here");
+    plain = logits_with("deepseek2", NULL, &c);
+    unsaid = logits_with("deepseek2", no_gating, &c);
+    bias = logits_with("deepseek2", chosen_with_a_bias, &c);
+    sigmoid = logits_with("deepseek2", bias_and_sigmoid, &c);
+    both = logits_with("deepseek2", bias_and_no_gating, &c);
+    ck_assert_uint_eq(first_other(&c, plain, unsaid), c.n_tokens);
+    ck_assert_uint_lt(first_other(&c, bias, sigmoid), c.n_tokens);
+    ck_assert_uint_eq(first_other(&c, sigmoid, both), c.n_tokens);
+    lk_end();
+}
