@@ -352,6 +352,7 @@ set_experts(br_hf *h)
     const char *name =
         member(h->config, "num_experts") ? "num_experts" : "num_local_experts";
     const br_json *norm = member(h->config, "norm_topk_prob");
+    const char *key;
 
     if (!(h->arch->flags & BR_HF_EXPERTS))
         return BR_OK;
@@ -365,13 +366,16 @@ set_experts(br_hf *h)
     if (h->n_expert < 1 || h->n_expert > 4096)
         return br_fail(h->st, BR_E_FORMAT, "config.json: '%s' is %lld", name,
                        (long long)h->n_expert);
-    if (norm && norm->kind == BR_J_BOOL) {
-        const char *key = br_hf_key(h, "expert_weights_norm");
-
-        if (!key)
-            return BR_E_OOM;
-        br_gguf_w_bool(h->w, key, norm->b);
-    }
+    if (!(h->arch->flags & BR_HF_NORM_SAID))
+        return BR_OK;
+    if (norm && norm->kind != BR_J_BOOL)
+        return br_fail(h->st, BR_E_FORMAT,
+                       "config.json: 'norm_topk_prob' is neither true nor "
+                       "false");
+    key = br_hf_key(h, "expert_weights_norm");
+    if (!key)
+        return BR_E_OOM;
+    br_gguf_w_bool(h->w, key, norm && norm->b);
     return BR_OK;
 }
 
@@ -621,6 +625,7 @@ find_arch(br_hf *h)
 #define GELU                  BR_HF_GELU
 #define SWA                   BR_HF_SWA
 #define MXFP4                 BR_HF_MXFP4
+#define NORM_SAID             BR_HF_NORM_SAID
 #define H(class, arch, flags) {class, arch, flags},
 #include "model/hf_arch.def"
 #undef PERMUTE
@@ -632,6 +637,7 @@ find_arch(br_hf *h)
 #undef GELU
 #undef SWA
 #undef MXFP4
+#undef NORM_SAID
 #undef H
     };
     const br_json *list = member(h->config, "architectures");

@@ -26,6 +26,7 @@ enum { /* flags of hf_arch.def */
        BR_HF_GELU = 64,
        BR_HF_SWA = 128,
        BR_HF_MXFP4 = 256,
+       BR_HF_NORM_SAID = 512,
 };
 
 typedef struct br_hf_arch {

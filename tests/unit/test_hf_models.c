@@ -353,12 +353,16 @@ put_list(br_str *s, const char *name, const br_gguf_tensor *t)
     br_str_puts(s, "]");
 }
 
+static bool norm_unsaid;
+
 /* What is not one key, one member. */
 static void
 put_class_members(br_str *s, const job *j)
 {
     const br_gguf *g = j->g;
 
+    if (is_class(j->class, "Qwen3Moe") && !norm_unsaid)
+        br_str_puts(s, ",\"norm_topk_prob\":true");
     if (is_class(j->class, "Gemma"))
         br_str_printf(s,
                       ",\"hidden_activation\":\"gelu_pytorch_tanh\","
@@ -555,25 +559,32 @@ TEST(cli_convert_writes_to_standard_output)
     ck_assert_int_eq(r.exit, 2);
 }
 
-/* Rnj-1: a Gemma 3 all of whose layers see all. */
-TEST(hf_of_a_gemma_without_a_window_has_none)
+static br_gguf *
+golden(const char *name)
 {
-    size_t at = lk_find("gemma3");
     br_status st = {0};
     br_gguf *g;
     lk_case c;
 
-    if (at == lk_count())
+    if (lk_find(name) == lk_count())
         t_skip("no ../shared/vectors here");
-    c = lk_get(at);
+    c = lk_get(lk_find(name));
     t_ok(br_gguf_open_mem(&g, c.file, c.file_n, &st), &st);
+    return g;
+}
+
+/* Rnj-1: a Gemma 3 all of whose layers see all. */
+TEST(hf_of_a_gemma_without_a_window_has_none)
+{
+    br_gguf *g = golden("gemma3");
+
     there_and_back(g, "Gemma3ForCausalLM");
     ck_assert_str_eq(error_with(g, "Gemma3ForCausalLM",
                                 "\"sliding_window_pattern\":1,"
                                 "\"layer_types\":[\"full_attention\"]"),
                      "");
     br_gguf_close(g);
-    t_ok(br_gguf_open(&g, t_printf("%s/out.gguf", t_tmpdir()), &st), &st);
+    g = hfk_convert_ok(t_tmpdir());
     ck_assert_ptr_null(br_gguf_find(g, "gemma3.attention.sliding_window"));
     br_gguf_close(g);
     lk_end();
@@ -581,19 +592,29 @@ TEST(hf_of_a_gemma_without_a_window_has_none)
 
 TEST(hf_of_an_olmo_3_has_its_window)
 {
-    size_t at = lk_find("olmo2");
-    br_status st = {0};
-    br_gguf *g;
-    lk_case c;
+    br_gguf *g = golden("olmo2");
 
-    if (at == lk_count())
-        t_skip("no ../shared/vectors here");
-    c = lk_get(at);
-    t_ok(br_gguf_open_mem(&g, c.file, c.file_n, &st), &st);
     there_and_back(g, "Olmo3ForCausalLM");
     br_gguf_close(g);
-    t_ok(br_gguf_open(&g, t_printf("%s/out.gguf", t_tmpdir()), &st), &st);
+    g = hfk_convert_ok(t_tmpdir());
     ck_assert_double_eq(hfk_number(g, "olmo2.attention.sliding_window"), 8);
+    br_gguf_close(g);
+    lk_end();
+}
+
+/* As the class of that config: its default is false, though Qwen's say true. */
+TEST(hf_weights_of_experts_are_normed_where_it_is_said)
+{
+    br_gguf *g = golden("qwen3moe");
+
+    norm_unsaid = true;
+    ck_assert_ptr_nonnull(
+        strstr(error_with(g, "Qwen3MoeForCausalLM", "\"norm_topk_prob\":1"),
+               "config.json: 'norm_topk_prob' is neither true nor false"));
+    there_and_back(g, "Qwen3MoeForCausalLM");
+    br_gguf_close(g);
+    g = hfk_convert_ok(t_tmpdir());
+    ck_assert_double_eq(hfk_number(g, "qwen3moe.expert_weights_norm"), 0);
     br_gguf_close(g);
     lk_end();
 }
