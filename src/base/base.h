@@ -193,14 +193,21 @@ br_code br_file_write(const char *path, const void *p, size_t n,
 typedef struct br_out {
     int fd;
     int mode; /* to give the file, or -1 */
-    bool in_place, mapped;
+    bool in_place, mapped, part;
     br_str temp, path;
 } br_out;
 br_code br_out_begin(br_out *o, const char *path, br_status *st) BR_MUST_USE;
+/* It is called PATH.part until its end, and is its owner's alone: for what takes
+ * so long that somebody may look meanwhile, or find what a killed process left,
+ * which the next to write it replaces. BUSY: another process is at it. */
+br_code br_out_begin_part(br_out *o, const char *path,
+                          br_status *st) BR_MUST_USE;
 br_code br_out_put(br_out *o, const void *p, size_t n,
                    br_status *st) BR_MUST_USE;
 br_code br_out_end(br_out *o, br_status *st) BR_MUST_USE;
 void br_out_drop(br_out *o);
+/* Instead of end, where not all could be put: PATH.part stays. */
+void br_out_leave(br_out *o);
 /* What was put so far, to be read before it has its name; br_file_unmap ends it.
  * *p is NULL where it went to a pipe or a device. */
 br_code br_out_look(const br_out *o, uint8_t **p, size_t *n,

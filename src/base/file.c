@@ -257,11 +257,53 @@ open_beside(br_str *name, const char *path, mode_t mode)
     return fd;
 }
 
+/* False: somebody writes it (EWOULDBLOCK), or it is no file. */
+static bool
+remove_left(const char *part)
+{
+    int fd = open(part, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    struct stat is, there;
+
+    if (fd < 0)
+        return errno == ENOENT;
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+        close(fd);
+        errno = EWOULDBLOCK;
+        return false;
+    }
+    /* Whoever wrote it may have given it its own name meanwhile. */
+    if (fstat(fd, &is) == 0 && lstat(part, &there) == 0 &&
+        S_ISREG(is.st_mode) && is.st_ino == there.st_ino)
+        (void)unlink(part);
+    close(fd);
+    errno = EEXIST;
+    return S_ISREG(is.st_mode);
+}
+
+static int
+open_part(br_str *name, const char *path)
+{
+    br_str_printf(name, "%s.part", path);
+    for (int i = 0; !name->oom && i < 100; i++) {
+        int fd = open(name->at, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+        if (fd < 0 && (errno != EEXIST || !remove_left(name->at)))
+            return -1;
+        if (fd >= 0 &&
+            (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK))
+            return fd;
+        if (fd >= 0)
+            close(fd);
+    }
+    return -1;
+}
+
 static br_code
 begin_beside(br_out *o, const char *path, bool exists, mode_t mode,
              br_status *st)
 {
     char real[PATH_MAX];
+    br_code code;
 
     /* Through a symbolic link: the file it names is replaced, not the link. */
     if (exists && realpath(path, real))
@@ -270,13 +312,21 @@ begin_beside(br_out *o, const char *path, bool exists, mode_t mode,
     /* A file keeps its mode, and is never readable by more on the way. */
     o->mode = exists ? (int)(mode & 0777) : -1;
     if (!o->path.oom)
-        o->fd = open_beside(&o->temp, path, exists ? 0600 : 0644);
+        o->fd = o->part ? open_part(&o->temp, path)
+                        : open_beside(&o->temp, path, exists ? 0600 : 0644);
     if (o->fd >= 0)
         return BR_OK;
     if (o->path.oom || o->temp.oom)
         return br_fail(st, BR_E_OOM, "%s: out of memory", path);
+    if (!o->part)
+        code = fail_errno(st, "create a file beside", path, errno);
+    else if (errno == EWOULDBLOCK)
+        code =
+            br_fail(st, BR_E_BUSY, "%s: another process writes it", o->temp.at);
+    else
+        code = fail_errno(st, "create", o->temp.at, errno);
     br_str_clear(&o->temp); /* the name is somebody else's */
-    return fail_errno(st, "create a file beside", path, errno);
+    return code;
 }
 
 /* A link to an open file that has no name any more, as /dev/stdout can be: there
@@ -291,15 +341,15 @@ is_nameless(const char *path)
            !realpath(path, real);
 }
 
-br_code
-br_out_begin(br_out *o, const char *path, br_status *st)
+static br_code
+begin(br_out *o, const char *path, bool part, br_status *st)
 {
     struct stat old;
     bool exists = stat(path, &old) == 0;
     bool nameless = exists && S_ISREG(old.st_mode) && is_nameless(path);
     br_code code;
 
-    *o = (br_out){.fd = -1};
+    *o = (br_out){.fd = -1, .part = part};
     if (exists && S_ISDIR(old.st_mode))
         return fail_errno(st, "write", path, EISDIR);
     if (nameless || (exists && !S_ISREG(old.st_mode))) {
@@ -315,6 +365,18 @@ br_out_begin(br_out *o, const char *path, br_status *st)
     if (code != BR_OK)
         br_out_drop(o);
     return code;
+}
+
+br_code
+br_out_begin(br_out *o, const char *path, br_status *st)
+{
+    return begin(o, path, false, st);
+}
+
+br_code
+br_out_begin_part(br_out *o, const char *path, br_status *st)
+{
+    return begin(o, path, true, st);
 }
 
 br_code
@@ -349,6 +411,7 @@ br_code
 br_out_end(br_out *o, br_status *st)
 {
     const char *path = o->path.at;
+    int lock = o->part ? dup(o->fd) : -1; /* until it is renamed */
     br_code code = BR_OK;
     sigset_t before;
 
@@ -369,7 +432,9 @@ br_out_end(br_out *o, br_status *st)
     o->fd = -1;
     if (code == BR_OK && !o->in_place && rename(o->temp.at, path) != 0)
         code = fail_errno(st, "replace", path, errno);
-    if (code == BR_OK)
+    if (lock >= 0)
+        close(lock);
+    if (code == BR_OK || o->part)
         br_str_clear(&o->temp); /* nothing left to remove */
     br_out_drop(o);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -386,6 +451,14 @@ br_out_drop(br_out *o)
     br_str_fini(&o->temp);
     br_str_fini(&o->path);
     o->fd = -1;
+}
+
+void
+br_out_leave(br_out *o)
+{
+    if (o->part)
+        br_str_clear(&o->temp);
+    br_out_drop(o);
 }
 
 br_code

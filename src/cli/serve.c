@@ -191,6 +191,11 @@ get_models(server *s, br_status *st)
                   br_opt_given(s->cli, BR_OPT_trace_file)))
         return br_fail(st, BR_E_USAGE,
                        "--name and --trace are for one model alone");
+    if (br_opt_given(s->cli, BR_OPT_trace_file) &&
+        (list || br_opt_int(s->cli, BR_OPT_unload_idle)))
+        return br_fail(st, BR_E_USAGE,
+                       "--trace is for one model that stays: not with "
+                       "--model-list or --unload-idle");
     if (list)
         BR_TRY(br_serve_list(s, list, st));
     for (int i = 0; !list && i < BR_MAX(n, 1); i++)

@@ -111,6 +111,19 @@ page_bytes(const br_lm *lm)
 }
 
 static br_code
+trace(const server *s, served *m, br_status *st)
+{
+    const char *path = br_opt_str(s->cli, BR_OPT_trace_file);
+
+    if (!br_opt_given(s->cli, BR_OPT_trace_file))
+        return BR_OK;
+    if (br_trace_open(&m->trace, path, m->path.at, st) != BR_OK)
+        return br_prefix(st, "--trace");
+    br_log(BR_EV_http_trace, "%s until the server ends", br_trace_at(m->trace));
+    return BR_OK;
+}
+
+static br_code
 start_model(server *s, served *m, br_status *st)
 {
     br_engine_config e = {.turns = &s->turns};
@@ -118,9 +131,7 @@ start_model(server *s, served *m, br_status *st)
 
     e.lm = br_lm_model_lm(m->lm);
     e.tok = m->tok;
-    if (br_opt_given(s->cli, BR_OPT_trace_file))
-        BR_TRY(br_trace_open(&m->trace, br_opt_str(s->cli, BR_OPT_trace_file),
-                             m->path.at, st));
+    BR_TRY(trace(s, m, st));
     e.trace = m->trace;
     BR_TRY(keep_sessions(s, m, &e, st));
     BR_TRY(br_engine_new(&m->engine, &e, st));

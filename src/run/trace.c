@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "run/trace.h"
 
+#include "base/log.h"
 #include "base/thread.h"
 #include "run/ring.h"
 
@@ -128,8 +129,9 @@ write_all(void *arg)
         (void)br_event_await(&t->wake, has_more, t, 0, -1);
         over = atomic_load_explicit(&t->stop, memory_order_acquire);
         while ((rec = br_ring_peek(&t->ring, &n))) {
-            if (t->st.code == BR_OK)
-                (void)!br_out_put(&t->file, rec, n, &t->st);
+            if (t->st.code == BR_OK &&
+                br_out_put(&t->file, rec, n, &t->st) != BR_OK)
+                br_log(BR_EV_trace_failed, "%s", t->st.msg);
             br_ring_pop(&t->ring);
         }
     } while (!over);
@@ -201,7 +203,7 @@ start(br_trace *t, const char *path, const char *model, br_status *st)
     if (t->scratch.oom)
         return br_fail(st, BR_E_OOM, "trace: out of memory");
     BR_TRY(br_ring_init(&t->ring, BR_TRACE_RING, st));
-    BR_TRY(br_out_begin(&t->file, path, st));
+    BR_TRY(br_out_begin_part(&t->file, path, st));
     code = br_out_put(&t->file, t->scratch.at, t->scratch.n, st);
     if (code == BR_OK)
         code = br_thread_start(&t->thread, "trace", write_all, t, st);
@@ -237,6 +239,12 @@ br_trace_open(br_trace **out, const char *path, const char *model,
     return code;
 }
 
+const char *
+br_trace_at(const br_trace *t)
+{
+    return t->file.temp.n ? t->file.temp.at : t->file.path.at;
+}
+
 br_code
 br_trace_close(br_trace *t, br_status *st)
 {
@@ -256,9 +264,16 @@ br_trace_close(br_trace *t, br_status *st)
     t->scratch.at[0] = (char)t->scratch.n;
     if (t->st.code == BR_OK)
         (void)!br_out_put(&t->file, t->scratch.at, t->scratch.n, &t->st);
-    code = br_out_end(&t->file, t->st.code == BR_OK ? st : NULL);
-    if (t->st.code != BR_OK) /* what was written is whole, and can be read */
-        code = br_fail(st, t->st.code, "%s", t->st.msg);
+    if (t->st.code == BR_OK) {
+        code = br_out_end(&t->file, st);
+    } else {
+        bool kept = t->file.temp.n > 0; /* what is whole in it can be read */
+
+        code = br_fail(st, t->st.code, "%s%s%s", t->st.msg,
+                       kept ? "; what was before that is in " : "",
+                       kept ? t->file.temp.at : "");
+        br_out_leave(&t->file);
+    }
     br_ring_fini(&t->ring);
     br_str_fini(&t->scratch);
     br_free(t);

@@ -12,7 +12,8 @@
  * The engine's thread puts records into a ring and another thread writes them:
  * a slow disk never delays a step. Records that found no room are counted in
  * the last record, LOST; a file with losses says so when read, and of one that is
- * cut short what is whole is read.
+ * cut short what is whole is read. It is PATH.part until it is closed, so that who
+ * looks earlier, or whose server was killed, has something to read.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_TRACE_H
 #define BR_TRACE_H
@@ -54,7 +55,9 @@ enum {
 
 br_code br_trace_open(br_trace **out, const char *path, const char *model,
                       br_status *st) BR_MUST_USE;
-/* Waits until all is written. IO: not all could be. */
+/* What it is called until it is closed: PATH.part, but for a pipe or device. */
+const char *br_trace_at(const br_trace *t);
+/* Waits until all is written. IO: not all could be; what could is PATH.part. */
 br_code br_trace_close(br_trace *t, br_status *st) BR_MUST_USE;
 /* The engine's thread. */
 void br_trace_submit(br_trace *t, br_request_id id, const br_request_desc *d,

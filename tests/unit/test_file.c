@@ -395,6 +395,41 @@ TEST(file_out_in_pieces_or_not_at_all)
     ck_assert_ptr_null(t_ls(dir, ".tmp")[0]);
 }
 
+/* What is long in the making has a name, but not its own, and is nobody else's. */
+TEST(file_out_as_a_part_that_has_a_name)
+{
+    char *path = in_tmp("x"), *part = in_tmp("x.part");
+    br_status st = {0};
+    struct stat is;
+    br_out o, other;
+
+    t_write(path, "old", 3);
+    ck_assert_int_eq(chmod(path, 0640), 0);
+    t_write(part, "of who was killed", 17);
+    t_ok(br_out_begin_part(&o, path, &st), &st);
+    ck_assert_int_eq(stat(part, &is), 0);
+    ck_assert_int_eq(is.st_mode & 0777, 0600);
+    t_ok(br_out_put(&o, "ne", 2, &st), &st);
+    ck_assert_str_eq(t_read(part, NULL), "ne");
+    ck_assert_int_eq(br_out_begin_part(&other, path, &st), BR_E_BUSY);
+    ck_assert_str_eq(t_read(path, NULL), "old");
+    t_ok(br_out_put(&o, "wer", 3, &st), &st);
+    t_ok(br_out_end(&o, &st), &st);
+    ck_assert_str_eq(t_read(path, NULL), "newer");
+    ck_assert_int_eq(stat(path, &is), 0);
+    ck_assert_int_eq(is.st_mode & 0777, 0640);
+    ck_assert_int_ne(access(part, F_OK), 0);
+    t_ok(br_out_begin_part(&o, path, &st), &st);
+    t_ok(br_out_put(&o, "ne", 2, &st), &st);
+    br_out_leave(&o);
+    ck_assert_str_eq(t_read(path, NULL), "newer");
+    ck_assert_str_eq(t_read(part, NULL), "ne");
+    ck_assert_int_eq(unlink(part), 0);
+    ck_assert_int_eq(mkfifo(part, 0600), 0);
+    ck_assert_int_eq(br_out_begin_part(&o, path, NULL), BR_E_IO);
+    ck_assert_int_eq(access(part, F_OK), 0);
+}
+
 /* Whoever is killed in the middle leaves nothing behind, where the file system
  * can hold a file without a name. */
 TEST(file_out_leaves_nothing_when_its_process_is_killed)

@@ -34,6 +34,24 @@ TEST(serve_says_at_once_what_would_fail_later)
     }
 }
 
+/* Each coming of a model would begin the file anew. */
+TEST(serve_traces_one_model_that_stays)
+{
+    static const char *const rows[][2] = {
+        {"--model-list", "README.md"},
+        {"--unload-idle", "9"},
+    };
+
+    for (size_t i = 0; i < BR_COUNT(rows); i++) {
+        t_proc r;
+
+        t_run(&r, "serve", "--port", "0", "--trace", "/nowhere/t", rows[i][0],
+              rows[i][1]);
+        ck_assert_msg(r.exit == 2 && strstr(r.err, "one model that stays"),
+                      "%d %s", r.exit, r.err);
+    }
+}
+
 /* Of several models one that is none, or that --memory has no room for, ends the start
  * by its name, before or after those that load. */
 TEST(serve_names_the_model_that_ends_its_start)
@@ -107,6 +125,30 @@ TEST(serve_that_lost_its_trace_fails)
     ck_assert_msg(r.exit == 3 && strncmp(r.out, "brass serve: ", 13) == 0 &&
                       strstr(r.out, "No such file or directory"),
                   "%d %s%s", r.exit, r.out, r.err);
+}
+
+/* Who looks while it runs finds it, also when it was killed; never a part of it
+ * by its own name. */
+TEST(a_servers_trace_is_there_as_a_part_until_it_ends)
+{
+    const char *script = t_printf(
+        "cd %s; up() { %s serve %s --port 0 -t 1 --trace t --log-level info "
+        "2>$1 >said & pid=$!; for i in $(seq 600); do grep -q http_ready $1 && "
+        "break; sleep 0.05; done; }; "
+        "umask 0; up log1; kill -9 $pid; wait $pid; ls t*; %s trace t.part "
+        ">/dev/null; up log2; grep -c 't.part until the server ends' log2; "
+        "%s serve %s --port 0 -t 1 --trace t | grep serving; "
+        "kill $pid; wait $pid; echo $?; stat -c '%%a %%n' t*; %s trace t",
+        t_tmpdir(), t_brass(), t_repo("models/demo.gguf"), t_brass(), t_brass(),
+        t_repo("models/demo.gguf"), t_brass());
+    t_proc r;
+
+    t_exec(&r, (const char *[]){"bash", "-c", script, NULL}, NULL, 0);
+    ck_assert_str_eq(r.out, "t.part\n1\n0\n600 t\n{\"traceEvents\": []}\n");
+    ck_assert_msg(strstr(r.err, "brass: t.part: cut short: ") &&
+                      strstr(r.err, "--trace: t.part: another process "
+                                    "writes it\n"),
+                  "%s", r.err);
 }
 
 TEST(serve_has_no_room_for_more_tokens_than_a_model_was_made_for)
