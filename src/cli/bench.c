@@ -159,7 +159,7 @@ br_bench_open(br_cli *cli, const char *name, br_str *file, br_model **m,
         br_code code = br_cli_model(cli, name, &path, st);
 
         if (code == BR_OK)
-            code = br_progress_model(cli, m, path.at, st);
+            code = br_progress_model(cli, m, path.at, NULL, st);
         br_str_fini(&path);
         return code;
     }

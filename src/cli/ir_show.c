@@ -20,7 +20,7 @@ graph_of_model(br_cli *cli, const char *path, br_ir **out, br_status *st)
     br_code code = br_cli_model(cli, path, &file, st);
 
     if (code == BR_OK)
-        code = br_progress_model(cli, &m, file.at, st);
+        code = br_progress_model(cli, &m, file.at, NULL, st);
     br_str_fini(&file);
     BR_TRY(code);
     code = br_ir_of_model(out, m,

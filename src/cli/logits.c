@@ -231,7 +231,7 @@ br_cmd_logits(br_cli *cli)
     if (code == BR_OK)
         code = br_cli_model(cli, cli->args[0], &path, &st);
     if (code == BR_OK)
-        code = br_progress_model(cli, &m, path.at, &st);
+        code = br_progress_model(cli, &m, path.at, NULL, &st);
     if (code == BR_OK)
         code = get_tokens(cli, m, &t, &st);
     if (code == BR_OK && on_cpu(cli))

@@ -78,7 +78,7 @@ br_cmd_model_convert(br_cli *cli)
     const char *path = br_opt_str(cli, BR_OPT_output);
     br_status st = {0};
     br_progress p;
-    br_hf_desc d = {br_progress_advance, &p, check};
+    br_hf_desc d = {.progress = br_progress_advance, .ctx = &p, .check = check};
     br_hf_stats stats;
     bool piped = path && strcmp(path, "-") == 0;
     br_code code;

@@ -103,7 +103,7 @@ open_step(job *j, const char *path, br_status *st)
     br_step_run_config c = {j->runner->workers, memory_here(), j->pool,
                             br_opt_enum(j->cli, BR_OPT_arith) == 1};
 
-    BR_TRY(br_progress_model(j->cli, &j->model, path, st));
+    BR_TRY(br_progress_model(j->cli, &j->model, path, NULL, st));
     if (br_step_run_new(&j->step, j->p, j->model, &c, st) != BR_OK)
         return br_prefix(st, "%s with %s", j->cli->args[0], path);
     j->store = br_step_run_store(j->step);

@@ -104,10 +104,10 @@ br_progress_above(FILE *f, const char *lines, size_t n)
 
 br_code
 br_progress_model(const br_cli *cli, br_model **out, const char *path,
-                  br_status *st)
+                  const _Atomic bool *stop, br_status *st)
 {
     br_progress p;
-    br_hf_desc d = {br_progress_advance, &p, NULL};
+    br_hf_desc d = {.progress = br_progress_advance, .ctx = &p, .stop = stop};
     br_code code;
 
     br_progress_begin(&p, cli, "reading the folder", 0);

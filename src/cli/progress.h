@@ -30,10 +30,11 @@ void br_progress_end(br_progress *p);
 /* Whole lines to where such a line may be shown. Any thread. */
 void br_progress_above(FILE *f, const char *lines, size_t n);
 
-/* br_model_open while a folder's reading is shown. */
+/* br_model_open while a folder's reading is shown, until *stop; NULL: to the end. */
 struct br_model;
 br_code br_progress_model(const br_cli *cli, struct br_model **out,
-                          const char *path, br_status *st) BR_MUST_USE;
+                          const char *path, const _Atomic bool *stop,
+                          br_status *st) BR_MUST_USE;
 
 /* br_lm_model_open while packing is shown. */
 struct br_lm_model;

@@ -396,7 +396,8 @@ serve(server *s, br_status *st)
     }
     br_http_run(s->http);
     /* Nobody is served any more: one signal more ends it at once, whatever the
-     * loader is at. It looks at `stop` while it packs weights. */
+     * loader is at. It looks at `stop` while it reads a folder and packs
+     * weights. */
     catch_signals(NULL);
     atomic_store_explicit(&s->stop, true, memory_order_release);
     br_event_signal(&s->wake);

@@ -44,7 +44,7 @@ open_model(server *s, served *m, br_status *st)
     br_lm_config c;
     br_code code;
 
-    BR_TRY(br_progress_model(s->cli, &m->model, m->path.at, st));
+    BR_TRY(br_progress_model(s->cli, &m->model, m->path.at, &s->stop, st));
     BR_TRY(br_cli_ctx_check(s->cli, m->model, st));
     BR_TRY(br_tok_from_gguf(&m->tok, m->model->gguf, NULL, st));
     /* Without a template texts can be continued, chats not held. */

@@ -184,7 +184,7 @@ br_talk_load(br_talk *t, br_status *st)
 static br_code
 open_model(br_talk *t, bool chat, br_status *st)
 {
-    BR_TRY(br_progress_model(t->cli, &t->model, t->path.at, st));
+    BR_TRY(br_progress_model(t->cli, &t->model, t->path.at, NULL, st));
     BR_TRY(br_cli_ctx_check(t->cli, t->model, st));
     BR_TRY(br_tok_from_gguf(&t->tok, t->model->gguf, NULL, st));
     return chat ? br_chat_new(&t->chat, t->model->gguf, t->tok, st) : BR_OK;

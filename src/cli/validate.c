@@ -253,7 +253,7 @@ br_cmd_validate(br_cli *cli)
         return br_cli_usage(cli, "no --prompt");
     if (get_tiers(&v, &st) == BR_OK &&
         br_cli_model(cli, cli->args[0], &path, &st) == BR_OK &&
-        br_progress_model(cli, &v.m, path.at, &st) == BR_OK &&
+        br_progress_model(cli, &v.m, path.at, NULL, &st) == BR_OK &&
         get_tokens(&v, &st) == BR_OK &&
         br_cpu_pool_new(&v.pool, (uint32_t)br_opt_int(cli, BR_OPT_threads),
                         &st) == BR_OK)

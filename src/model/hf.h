@@ -21,6 +21,8 @@ typedef struct br_hf_desc {
     /* Called now and then with bytes read; may be NULL. */
     void (*progress)(void *ctx, uint64_t done, uint64_t total);
     void *ctx;
+    /* Ends it with CANCELLED as soon as it is true; or NULL. Any thread. */
+    const _Atomic bool *stop;
     /* Whether the file is what is wanted, before it has its name; or NULL. */
     br_code (*check)(const void *file, size_t n, br_status *st);
 } br_hf_desc;

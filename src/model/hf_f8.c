@@ -155,7 +155,7 @@ put_blocks(br_hf *h, const br_hf_f8 *f, const br_st_tensor *t, uint64_t r)
         ok = br_quant(BR_Q_F32, &scale, block, 1, NULL);
         br_check(ok && "F32 has an encoder");
         memcpy(block + CODES, from + c, BLOCK);
-        BR_TRY(br_gguf_w_data(h->w, block, sizeof block, h->st));
+        BR_TRY(br_hf_put(h, block, sizeof block));
     }
     return BR_OK;
 }
@@ -176,7 +176,7 @@ put_wide(br_hf *h, const br_hf_f8 *f, const br_st_tensor *t, uint64_t r)
         if (c == 0 || (f->per_row > 1 && c % f->cols == 0))
             BR_TRY(scale_at(h, f, r, c, &scale));
         br_put_le16(two, br_f64_to_bf16((double)x * (double)scale));
-        BR_TRY(br_gguf_w_data(h->w, two, sizeof two, h->st));
+        BR_TRY(br_hf_put(h, two, sizeof two));
     }
     return BR_OK;
 }

@@ -100,6 +100,8 @@ const br_st_tensor *br_hf_take(br_hf *h,
                                const char *name); /* and is used then */
 bool br_hf_is_f8(const br_st_tensor *t);
 br_hf_f8 *br_hf_f8_of(br_hf *h, const br_st_tensor *t);
+/* n bytes of tensor data, unless it was stopped. */
+br_code br_hf_put(br_hf *h, const void *p, size_t n);
 br_code br_hf_f8_describe(br_hf *h, const br_st_tensor *t,
                           br_gguf_w_info *info);
 /* Whole rows, `bytes` of codes. */

@@ -9,6 +9,7 @@
 #include "model/hf_int.h"
 #include "model/quant.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 enum { PART = 4 << 20 }; /* bytes at a time */
@@ -19,6 +20,17 @@ tell(br_hf *h, uint64_t bytes)
     h->done += bytes;
     if (h->desc && h->desc->progress)
         h->desc->progress(h->desc->ctx, h->done, h->total);
+}
+
+br_code
+br_hf_put(br_hf *h, const void *p, size_t n)
+{
+    const _Atomic bool *stop = h->desc ? h->desc->stop : NULL;
+
+    if (stop && atomic_load_explicit(stop, memory_order_relaxed))
+        return br_fail(h->st, BR_E_CANCELLED,
+                       "stopped while its weights were read");
+    return br_gguf_w_data(h->w, p, n, h->st);
 }
 
 /* Numbers of one format, written in another: only F16, BF16 to F32. */
@@ -39,7 +51,7 @@ put_wide(br_hf *h, int from, const uint8_t *p, uint64_t n, float plus)
             x[i] += plus;
         ok = br_quant(BR_Q_F32, x, le, part, NULL);
         br_check(ok && "F32 has an encoder");
-        BR_TRY(br_gguf_w_data(h->w, le, part * 4, h->st));
+        BR_TRY(br_hf_put(h, le, part * 4));
         p += bytes;
         n -= part;
     }
@@ -60,7 +72,7 @@ put(br_hf *h, const br_hf_plan *p, const br_st_tensor *t, const uint8_t *from,
     for (uint64_t at = 0; at < bytes; at += PART) {
         size_t n = (size_t)BR_MIN(bytes - at, (uint64_t)PART);
 
-        BR_TRY(br_gguf_w_data(h->w, from + at, n, h->st));
+        BR_TRY(br_hf_put(h, from + at, n));
         if (n == PART)
             tell(h, 0);
     }
@@ -117,7 +129,7 @@ put_packed(br_hf *h, const br_hf_plan *p)
 
                 to[1 + j] = (uint8_t)(low | high << 4);
             }
-            BR_TRY(br_gguf_w_data(h->w, to, sizeof to, h->st));
+            BR_TRY(br_hf_put(h, to, sizeof to));
         }
     return BR_OK;
 }
@@ -146,7 +158,7 @@ put_turned(br_hf *h, const br_hf_plan *p)
             for (uint64_t k = 0; k < n; k++)
                 memcpy(tile + (k * in + i) * size, from + k * p->step * size,
                        size);
-        code = br_gguf_w_data(h->w, tile, n * in * size, h->st);
+        code = br_hf_put(h, tile, n * in * size);
         at += n;
     }
     br_free(tile);
@@ -171,7 +183,7 @@ put_plan(br_hf *h, const br_hf_plan *p)
         bool ok = br_quant(BR_Q_F32, &p->own[i], le, 1, NULL);
 
         br_check(ok && "F32 has an encoder");
-        BR_TRY(br_gguf_w_data(h->w, le, 4, h->st));
+        BR_TRY(br_hf_put(h, le, 4));
     }
     for (uint32_t i = 0; i < p->n_src; i++) {
         const br_st_tensor *t = p->src[i];

@@ -82,7 +82,7 @@ br_gguf *
 hfk_convert_ok(const char *dir)
 {
     char *out = t_printf("%s/out.gguf", dir);
-    br_hf_desc d = {NULL, NULL, NULL};
+    br_hf_desc d = {0};
     br_status st = {0};
     br_gguf *g;
 

@@ -530,7 +530,7 @@ TEST(hf_templates_and_roles_from_elsewhere)
 static const char *
 error_of(const char *dir)
 {
-    br_hf_desc d = {NULL, NULL, NULL};
+    br_hf_desc d = {0};
     br_status st = {0};
     char *out = t_printf("%s/out.gguf", dir);
 
@@ -833,7 +833,7 @@ TEST(hf_tokenizers_that_are_refused)
 static br_code
 convert_once(void *arg, br_status *st)
 {
-    br_hf_desc d = {NULL, NULL, NULL};
+    br_hf_desc d = {0};
     br_hf_stats s;
 
     return br_hf_convert(arg, t_printf("%s/out.gguf", (const char *)arg), &d,

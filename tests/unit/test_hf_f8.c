@@ -10,6 +10,7 @@
 #include "run/tier_diff.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -314,11 +315,39 @@ TEST(hf_folder_tells_how_much_of_it_is_read)
     br_status st = {0};
     br_model *m;
 
-    t_ok(br_model_open_told(&m, dir, &(br_hf_desc){tell, &t, NULL}, &st), &st);
+    t_ok(br_model_open_told(&m, dir, &(br_hf_desc){.progress = tell, .ctx = &t},
+                            &st),
+         &st);
     ck_assert_uint_gt(t.total, 128 * (ROWS * 2 + 3 * FF));
     ck_assert_uint_eq(t.done, t.total);
     ck_assert_uint_ge(t.times, 13);
     br_model_close(m);
+}
+
+static _Atomic bool stop;
+
+static void
+stop_at_the_second(void *ctx, uint64_t done, uint64_t total)
+{
+    tell(ctx, done, total);
+    atomic_store_explicit(&stop, ((told *)ctx)->times == 2,
+                          memory_order_relaxed);
+}
+
+/* A server that is told to end while it reads many gigabytes. */
+TEST(hf_folder_is_no_further_read_when_that_is_stopped)
+{
+    const char *dir = folder("Qwen3ForCausalLM", GOOD);
+    told t = {0};
+    br_hf_desc d = {.progress = stop_at_the_second, .ctx = &t, .stop = &stop};
+    br_status st = {0};
+    br_model *m;
+
+    ck_assert_int_eq(br_model_open_told(&m, dir, &d, &st), BR_E_CANCELLED);
+    ck_assert_str_eq(st.msg,
+                     t_printf("%s: stopped while its weights were read", dir));
+    ck_assert_uint_eq(t.times, 2);
+    ck_assert_ptr_null(m);
 }
 
 /* Wherever a model is named it may be a folder. */

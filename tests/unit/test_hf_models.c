@@ -517,7 +517,7 @@ error_with(const br_gguf *g, const char *class, const char *more)
 {
     const char *dir = t_tmpdir();
     job j = {.g = g, .class = class};
-    br_hf_desc d = {NULL, NULL, NULL};
+    br_hf_desc d = {0};
     br_hf_stats s;
     br_status st = {0};
     char *config = config_back(&j);
@@ -827,7 +827,7 @@ static br_code
 convert_once(void *arg, br_status *st)
 {
     const char *dir = arg;
-    br_hf_desc d = {NULL, NULL, NULL};
+    br_hf_desc d = {0};
     br_hf_stats s;
 
     return br_hf_convert(dir, t_printf("%s/out.gguf", dir), &d, &s, st);
