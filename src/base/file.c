@@ -7,7 +7,7 @@
  * (NFS, FUSE) the next write to that folder removes what a killed one left:
  * whoever writes one has it locked, on whichever machine.
  * What is not a regular file (a device, a pipe) is written in place: renaming
- * over /dev/null would replace the device.
+ * over /dev/null would replace the device. So is /dev/stdout, whatever it is.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
@@ -329,16 +329,59 @@ begin_beside(br_out *o, const char *path, bool exists, mode_t mode,
     return code;
 }
 
-/* A link to an open file that has no name any more, as /dev/stdout can be: there
- * is nothing beside it, and the link is not ours to replace. */
-static bool
-is_nameless(const char *path)
+/* The N of /dev/fd/N and /proc/self/fd/N, or -1. */
+static int
+fd_named(const char *path)
 {
-    char real[PATH_MAX];
-    struct stat link;
+    static const char *const folders[] = {"/proc/self/fd/", "/dev/fd/"};
 
-    return lstat(path, &link) == 0 && S_ISLNK(link.st_mode) &&
-           !realpath(path, real);
+    for (size_t i = 0; i < BR_COUNT(folders); i++) {
+        size_t skip = strlen(folders[i]), n;
+
+        if (strncmp(path, folders[i], skip) != 0)
+            continue;
+        n = strspn(path + skip, "0123456789");
+        if (n > 0 && n < 9 && !path[skip + n])
+            return (int)strtol(path + skip, NULL, 10);
+    }
+    return -1;
+}
+
+/* The same of a link to one, as /dev/stdout is. */
+static int
+own_fd(const char *path)
+{
+    enum { LINKS = 8 };
+    int fd = fd_named(path);
+    char a[PATH_MAX], b[PATH_MAX];
+
+    for (int i = 0; fd < 0 && i < LINKS; i++) {
+        char *to = i % 2 ? a : b;
+        ssize_t n = readlink(i == 0 ? path : i % 2 ? b : a, to, PATH_MAX - 1);
+
+        if (n < 1)
+            return -1;
+        to[n] = 0;
+        fd = fd_named(to);
+    }
+    return fd;
+}
+
+/* What this process has open itself goes on where it is: a file there may hold
+ * more than what comes now, have no name any more, or be none (a socket). */
+static br_code
+begin_own(br_out *o, int fd, const char *path, br_status *st)
+{
+    int flags = fcntl(fd, F_GETFL);
+
+    br_str_puts(&o->path, path);
+    o->in_place = true;
+    if (o->path.oom)
+        return br_fail(st, BR_E_OOM, "%s: out of memory", path);
+    if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY)
+        return fail_errno(st, "write", path, EBADF);
+    o->fd = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    return o->fd < 0 ? fail_errno(st, "open", path, errno) : BR_OK;
 }
 
 static br_code
@@ -346,16 +389,18 @@ begin(br_out *o, const char *path, bool part, br_status *st)
 {
     struct stat old;
     bool exists = stat(path, &old) == 0;
-    bool nameless = exists && S_ISREG(old.st_mode) && is_nameless(path);
+    int own = own_fd(path);
     br_code code;
 
     *o = (br_out){.fd = -1, .part = part};
-    if (exists && S_ISDIR(old.st_mode))
+    if (own < 0 && exists && S_ISDIR(old.st_mode))
         return fail_errno(st, "write", path, EISDIR);
-    if (nameless || (exists && !S_ISREG(old.st_mode))) {
+    if (own >= 0) {
+        code = begin_own(o, own, path, st);
+    } else if (exists && !S_ISREG(old.st_mode)) {
         br_str_puts(&o->path, path);
         o->in_place = true;
-        o->fd = open(path, O_WRONLY | O_CLOEXEC | (nameless ? O_TRUNC : 0));
+        o->fd = open(path, O_WRONLY | O_CLOEXEC);
         code = o->path.oom ? br_fail(st, BR_E_OOM, "%s: out of memory", path)
                : o->fd < 0 ? fail_errno(st, "open", path, errno)
                            : BR_OK;

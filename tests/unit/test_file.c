@@ -291,8 +291,7 @@ TEST(file_write_keeps_a_link_to_a_file_without_a_name)
     struct stat s;
     int fd;
 
-    t_write(in_tmp("gone"), "older", 5);
-    fd = open(in_tmp("gone"), O_RDWR);
+    fd = open(in_tmp("gone"), O_RDWR | O_CREAT, 0600);
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(unlink(in_tmp("gone")), 0);
     ck_assert_int_eq(symlink(t_printf("/proc/self/fd/%d", fd), in_tmp("link")),
@@ -304,6 +303,46 @@ TEST(file_write_keeps_a_link_to_a_file_without_a_name)
     ck_assert_str_eq(got, "new");
     ck_assert_int_eq(count_names(), 1);
     close(fd);
+}
+
+/* As >>, or several commands whose output goes into one file. */
+TEST(file_write_to_an_open_file_goes_on_behind_what_is_there)
+{
+    br_status st = {0};
+    int fd = open(in_tmp("log"), O_WRONLY | O_CREAT | O_APPEND, 0600);
+
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, "old ", 4), 4);
+    t_ok(br_file_write(t_printf("/dev/fd/%d", fd), "new", 3, &st), &st);
+    ck_assert_int_eq(symlink(t_printf("/proc/self/fd/%d", fd), in_tmp("one")),
+                     0);
+    ck_assert_int_eq(symlink(in_tmp("one"), in_tmp("two")), 0);
+    t_ok(br_file_write(in_tmp("two"), "er", 2, &st), &st);
+    ck_assert_int_eq(write(fd, " last", 5), 5);
+    ck_assert_str_eq(t_read(in_tmp("log"), NULL), "old newer last");
+    close(fd);
+}
+
+/* A service may be started without standard output: its name stays a link. */
+TEST(file_write_to_what_is_not_open_replaces_no_link)
+{
+    br_status st = {0};
+    struct stat s;
+    int fd = open(in_tmp("log"), O_RDONLY | O_CREAT, 0600);
+
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(symlink(t_printf("/proc/self/fd/%d", fd), in_tmp("link")),
+                     0);
+    for (int i = 0; i < 2; i++) {
+        st = (br_status){0};
+        ck_assert_int_eq(br_file_write(in_tmp("link"), "new", 3, &st), BR_E_IO);
+        ck_assert_str_eq(
+            st.msg,
+            t_printf("%s: cannot write: Bad file descriptor", in_tmp("link")));
+        ck_assert_int_eq(lstat(in_tmp("link"), &s), 0);
+        ck_assert(S_ISLNK(s.st_mode));
+        close(fd);
+    }
 }
 
 TEST(file_write_keeps_devices_devices)
