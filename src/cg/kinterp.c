@@ -180,6 +180,7 @@ ki_step(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec)
     case BR_K_FENCE:
     case BR_K_CPASYNC:
     case BR_K_CPBULK:
+    case BR_K_CPREDUCE:
     case BR_K_CPWAIT:
     case BR_K_MBAR:
     case BR_K_MBARRIVE:

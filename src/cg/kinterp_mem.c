@@ -7,6 +7,7 @@
  *   63       44 43       32 31        16 15         0
  *   [ bytes to come ][ phase ][ expected ][ to come ]
  *
+ * Bytes may come before anybody expects them, so their number wraps around.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cg/kinterp_int.h"
 
@@ -83,6 +84,7 @@ ki_says_shared(const br_kir *m, const br_kfn *f)
         case BR_K_STMATRIX:
         case BR_K_CPASYNC:
         case BR_K_CPBULK:
+        case BR_K_CPREDUCE:
         case BR_K_MBAR: return true;
         default: break;
         }
@@ -303,6 +305,19 @@ fold(unsigned op, br_ktype t, uint64_t a, uint64_t b)
     return br_keval_atom(op, t, a, b);
 }
 
+/* Others may change it meanwhile. Returns what was there. */
+static uint64_t
+change(void *p, const br_kins *i, uint64_t b)
+{
+    const unsigned size = br_ktinfo_of[i->type].bytes;
+    uint64_t a = ki_load(p, size), to;
+
+    do
+        to = fold(br_kmod(i->mods, BR_KF_SUB), (br_ktype)i->type, a, b);
+    while (!swap(p, &a, to, size));
+    return a;
+}
+
 /* A block runs on one thread, so nobody comes between in shared memory. NULL:
  * it is not there, or has to be looked at closely. */
 static void *
@@ -416,12 +431,36 @@ mb_change(ki_run *r, const br_kins *i, uint64_t *v, uint64_t n, uint64_t *state)
         return BR_OK;
     case BR_KM_MB_INVAL: *v = 0; return BR_OK;
     case BR_KM_MB_EXPECT: *v += n << MB_BYTES; return BR_OK;
-    default:
-        if (n > *v >> MB_BYTES)
-            return ki_fault(r, "more bytes come than the mbarrier expects");
-        *v = mb_turn(*v - (n << MB_BYTES));
+    case BR_KM_MB_DROP:
+        if (n > (*v >> MB_EXPECT & 0xffff))
+            return ki_fault(r, "more leave the mbarrier than it expects");
+        *v -= n << MB_EXPECT;
         return BR_OK;
+    default: *v = mb_turn(*v - (n << MB_BYTES)); return BR_OK;
     }
+}
+
+/* Sixteen bytes of a bulk copy, or of one that folds numbers. */
+static br_code
+piece(ki_run *r, ki_warp *w, const br_kins *i, uint64_t to, uint64_t from)
+{
+    const bool in = br_kmod(i->mods, BR_KF_SPACE) == BR_KM_SPACE_SHARED;
+    const unsigned size = br_ktinfo_of[i->type].bytes;
+    uint8_t *a, *b;
+
+    a = ki_at(r, w, in && !(to >> 32) ? BR_KM_SPACE_SHARED : 0, to, 16,
+              i->op == BR_K_CPBULK ? KI_WRITE : KI_ATOMIC);
+    b = a ? ki_at(r, w, !in && !(from >> 32) ? BR_KM_SPACE_SHARED : 0, from, 16,
+                  KI_READ)
+          : NULL;
+    if (!b)
+        return BR_E_FAULT;
+    if (i->op == BR_K_CPBULK)
+        memcpy(a, b, 16);
+    else
+        for (unsigned k = 0; k < 16; k += size)
+            change(a + k, i, ki_load(b + k, size));
+    return BR_OK;
 }
 
 /* A copy of any length, byte by byte of the checks; then the mbarrier hears. */
@@ -429,7 +468,6 @@ static br_code
 bulk(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec)
 {
     ki_frame *f = ki_top(w);
-    bool in = br_kmod(i->mods, BR_KF_SPACE) == BR_KM_SPACE_SHARED;
 
     ki_each_lane(lane, exec)
     {
@@ -442,18 +480,8 @@ bulk(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec)
             return ki_fault(r,
                             "a bulk copy of %llu bytes, not a multiple of 16",
                             (unsigned long long)n);
-        for (uint64_t k = 0; k < n; k += 16) {
-            void *a = ki_at(r, w, in && !(to >> 32) ? BR_KM_SPACE_SHARED : 0,
-                            to + k, 16, KI_WRITE);
-            void *b =
-                a ? ki_at(r, w, !in && !(from >> 32) ? BR_KM_SPACE_SHARED : 0,
-                          from + k, 16, KI_READ)
-                  : NULL;
-
-            if (!b)
-                return BR_E_FAULT;
-            memcpy(a, b, 16);
-        }
+        for (uint64_t k = 0; k < n; k += 16)
+            BR_TRY(piece(r, w, i, to + k, from + k));
         if (i->n_arg < 4)
             continue;
         to = ki_arg(f, i, 3)[lane];
@@ -461,8 +489,6 @@ bulk(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec)
         if (!mb)
             return BR_E_FAULT;
         v = ki_load(mb, 8);
-        if (n > v >> MB_BYTES)
-            return ki_fault(r, "more bytes come than the mbarrier expects");
         ki_store(mb, mb_turn(v - (n << MB_BYTES)), 8);
     }
     return BR_OK;
@@ -544,7 +570,8 @@ ki_memory(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec)
     case BR_K_FENCE: /* memory is in order */
     case BR_K_CPWAIT: return BR_OK;
     case BR_K_CPASYNC: return copy(r, w, i, exec);
-    case BR_K_CPBULK: return bulk(r, w, i, exec);
+    case BR_K_CPBULK:
+    case BR_K_CPREDUCE: return bulk(r, w, i, exec);
     case BR_K_MBAR:
     case BR_K_MBARRIVE:
     case BR_K_MBTEST:

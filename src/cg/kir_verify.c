@@ -165,7 +165,7 @@ check_numbers(const verifier *v, const br_kins *i)
         return bad(v, i, "a trap without its note");
     if (i->op == BR_K_CPASYNC && i->imm != 4 && i->imm != 8 && i->imm != 16)
         return bad(v, i, "4, 8 or 16 bytes are copied");
-    if (i->op == BR_K_CPBULK && i->n_arg > 4)
+    if ((i->op == BR_K_CPBULK || i->op == BR_K_CPREDUCE) && i->n_arg > 4)
         return bad(v, i, "one mbarrier hears of a copy");
     if (i->op == BR_K_ALLOCA &&
         (i->imm < 1 || i->imm > 4096 || (i->imm & (i->imm - 1))))

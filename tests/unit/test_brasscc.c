@@ -163,6 +163,16 @@ PROGRAM(wmma_ptx)
     program("wmma_ptx", true);
 }
 
+PROGRAM(arrivals)
+{
+    program("arrivals", true);
+}
+
+PROGRAM(wide_atomics)
+{
+    program("wide_atomics", true);
+}
+
 PROGRAM(ising)
 {
     program("ising", true);

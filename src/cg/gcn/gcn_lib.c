@@ -90,8 +90,8 @@ fits(const lib_row *r, const br_kins *i)
 
 /* ---- its text ---------------------------------------------------------- */
 
-static void
-mod_text(const br_kins *i, uint16_t field, br_str *out)
+void
+gm_mod_text(const br_kins *i, uint16_t field, br_str *out)
 {
     for (const br_kminfo *m = br_kminfo_of; m->letter; m++)
         if (m->field == field && m->value == br_kmod(i->mods, field) &&
@@ -110,7 +110,7 @@ whole(const br_kins *i, br_str *out)
     br_str_puts(out, br_kopinfo_of[i->op].text);
     for (size_t k = 0; k < BR_COUNT(fields); k++)
         if (br_kmod(i->mods, fields[k]))
-            mod_text(i, fields[k], out);
+            gm_mod_text(i, fields[k], out);
     if (br_kmod(i->mods, BR_KF_XABS))
         br_str_puts(out, ".abs");
     br_str_printf(out, ".%s", br_ktinfo_of[br_ktinfo_of[i->type].elem].text);
@@ -159,7 +159,7 @@ variable(const br_kins *i, const char *p, br_str *out)
     }
     for (size_t k = 0; k < BR_COUNT(letters); k++)
         if (*p == letters[k].letter)
-            mod_text(i, letters[k].field, out);
+            gm_mod_text(i, letters[k].field, out);
     return p + 1;
 }
 
@@ -394,8 +394,20 @@ find_half(const br_kins *i, br_str *o)
                   "and.b32 r0,r0,2; shl.b32 r0,r0,3; mov.b32 r3,65535; "
                   "shl.b32 r3,r3,r0; not.b32 r4,r3; ld.relaxed.gpu",
                   (long long)i->imm);
-    mod_text(i, BR_KF_SPACE, o);
+    gm_mod_text(i, BR_KF_SPACE, o);
     br_str_puts(o, ".b32 r5,[q8];\n");
+}
+
+/* NULL: of floats it is not there. */
+static const char *
+fold_text(const br_kins *i)
+{
+    switch (br_kmod(i->mods, BR_KF_SUB)) {
+    case BR_KM_ATOM_ADD: return "add.rn";
+    case BR_KM_ATOM_MIN: return "min";
+    case BR_KM_ATOM_MAX: return "max";
+    default: return NULL;
+    }
 }
 
 /* The same of a half. */
@@ -408,16 +420,16 @@ summed_half(const br_kfn *f, const br_kins *i, const char *where, br_str *o)
     find_half(i, o);
     br_str_printf(
         o,
-        "L: shr.u32 r6,r5,r0; cvt.u16.u32 h0,r6; add.rn.%s h1,h0,b; "
+        "L: shr.u32 r6,r5,r0; cvt.u16.u32 h0,r6; %s.%s h1,h0,b; "
         "cvt.u32.u16 r7,h1; shl.b32 r7,r7,r0; and.b32 r6,r5,r4; "
         "or.b32 r7,r7,r6; atom%s.cas.b32 r8,[q8],r5,r7; "
         "setp.ne.u32 p1,r8,r5; mov.b32 r5,r8; @p1 bra L; mov.b16 d,h0;",
-        t, where);
+        fold_text(i), t, where);
     return true;
 }
 
-/* Sums of floats in memory that no instruction makes: try until nobody else
- * came between. */
+/* Sums, minima and maxima of floats in memory that no instruction makes: try until
+ * nobody else came between. */
 static bool
 summed(const br_kfn *f, const br_kins *i, br_str *o)
 {
@@ -425,12 +437,11 @@ summed(const br_kfn *f, const br_kins *i, br_str *o)
     const char *b = bytes == 8 ? "b64" : "b32", r = bytes == 8 ? 'q' : 'r';
     br_str where = {0};
 
-    if (br_kmod(i->mods, BR_KF_SUB) != BR_KM_ATOM_ADD || bytes < 2 ||
-        br_ktinfo_of[i->type].kind != 'F')
+    if (!fold_text(i) || bytes < 2 || br_ktinfo_of[i->type].kind != 'F')
         return false;
-    mod_text(i, BR_KF_SEM, &where);
-    mod_text(i, BR_KF_SCOPE, &where);
-    mod_text(i, BR_KF_SPACE, &where);
+    gm_mod_text(i, BR_KF_SEM, &where);
+    gm_mod_text(i, BR_KF_SCOPE, &where);
+    gm_mod_text(i, BR_KF_SPACE, &where);
     if (bytes == 2) {
         bool ok = summed_half(f, i, br_str_z(&where), o);
 
@@ -439,13 +450,13 @@ summed(const br_kfn *f, const br_kins *i, br_str *o)
     }
     gm_lib_header(f, i, false, o);
     br_str_printf(o, "add.u64 q9,a,%lld; ld.relaxed.gpu", (long long)i->imm);
-    mod_text(i, BR_KF_SPACE, o);
+    gm_mod_text(i, BR_KF_SPACE, o);
     br_str_printf(o,
-                  ".%s %c1,[q9];\nL: add.rn.%s %c2,%c1,b; atom%s.cas.%s "
+                  ".%s %c1,[q9];\nL: %s.%s %c2,%c1,b; atom%s.cas.%s "
                   "%c3,[q9],%c1,%c2; setp.ne.%s p0,%c3,%c1; mov.%s "
                   "%c1,%c3; @p0 bra L; mov.%s d,%c3;",
-                  b, r, br_ktinfo_of[i->type].text, r, r, br_str_z(&where), b,
-                  r, r, r, b, r, r, b, r, r, b, r);
+                  b, r, fold_text(i), br_ktinfo_of[i->type].text, r, r,
+                  br_str_z(&where), b, r, r, r, b, r, r, b, r, r, b, r);
     br_str_fini(&where);
     return true;
 }
@@ -458,9 +469,9 @@ swapped(const br_kfn *f, const br_kins *i, br_str *o)
 
     if (br_ktinfo_of[i->type].bytes != 2)
         return false;
-    mod_text(i, BR_KF_SEM, &where);
-    mod_text(i, BR_KF_SCOPE, &where);
-    mod_text(i, BR_KF_SPACE, &where);
+    gm_mod_text(i, BR_KF_SEM, &where);
+    gm_mod_text(i, BR_KF_SCOPE, &where);
+    gm_mod_text(i, BR_KF_SPACE, &where);
     gm_lib_header(f, i, false, o);
     find_half(i, o);
     br_str_printf(

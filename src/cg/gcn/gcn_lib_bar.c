@@ -112,25 +112,27 @@ in_shared(const char *reg, unsigned label, br_str *o)
 }
 
 /* Takes q7 off the mbarrier at q9; where then nobody is missing, the next phase
- * begins. q0: what it was. p4: more than there is to take off. */
+ * begins. q0: what it was. check: looks at it first. */
 static void
-take_off(const char *too_much, br_str *o)
+take_off(const char *check, br_str *o)
 {
     br_str_printf(
         o,
         "fence.acq_rel.cta; atom.shared.or.b64 q0,[q9],0;\n"
-        "L: %s @!p4 bra M; trap;\nM: sub.u64 q1,q0,q7; mov.b64 {r0,r1},q1; "
+        "L: %s sub.u64 q1,q0,q7; mov.b64 {r0,r1},q1; "
         "and.b32 r2,r0,0xffff; shr.u32 r3,r1,12; or.b32 r2,r2,r3; "
         "setp.ne.u32 p1,r2,0; @p1 bra N; shr.u32 r4,r0,16; or.b32 r0,r0,r4; "
         "add.u32 r1,r1,1; and.b32 r1,r1,0xfff; mov.b64 q1,{r0,r1};\n"
         "N: atom.shared.cas.b64 q3,[q9],q0,q1; setp.ne.s64 p2,q3,q0; "
         "mov.b64 q0,q3; @p2 bra L; fence.acq_rel.cta;\n",
-        too_much);
+        check);
 }
 
-#define TOO_MANY       "cvt.u32.u64 r5,q0; and.b32 r5,r5,0xffff; setp.gt.u32 p4,b,r5;"
-/* q7 has nothing below the bytes, so what is below them in q0 does not matter. */
-#define TOO_MANY_BYTES "setp.gt.u64 p4,q7,q0;"
+/* Traps where more would come than are missing, or leave than are expected. Bytes may
+ * come before anybody expects them: their number wraps around. */
+#define AT_MOST(shift)                                                    \
+    "cvt.u32.u64 r5,q0; shr.u32 r5,r5," #shift "; and.b32 r5,r5,0xffff; " \
+    "setp.gt.u32 p4,b,r5; @!p4 bra M; trap;\nM: "
 
 static void
 change(const br_kins *i, br_str *o)
@@ -147,9 +149,15 @@ change(const br_kins *i, br_str *o)
         br_str_puts(o, "cvt.u64.u32 q0,b; shl.b64 q0,q0,44; "
                        "atom.shared.add.u64 q1,[q9],q0;");
         break;
+    case BR_KM_MB_DROP:
+        br_str_puts(o,
+                    "atom.shared.or.b64 q0,[q9],0; " AT_MOST(
+                        16) "cvt.u64.u32 q0,b; shl.b64 q0,q0,16; "
+                            "neg.s64 q0,q0; atom.shared.add.u64 q1,[q9],q0;");
+        break;
     default:
         br_str_puts(o, "cvt.u64.u32 q7,b; shl.b64 q7,q7,44; ");
-        take_off(TOO_MANY_BYTES, o);
+        take_off("", o);
     }
 }
 
@@ -163,7 +171,7 @@ mbarrier(const br_kfn *f, const br_kins *i, br_str *o)
         change(i, o);
     } else if (i->op == BR_K_MBARRIVE) {
         br_str_puts(o, "cvt.u64.u32 q7,b; ");
-        take_off(TOO_MANY, o);
+        take_off(AT_MOST(0), o);
         br_str_puts(o, i->n_res ? "mov.b64 d,q0;" : "");
     } else {
         br_str_puts(o, "atom.shared.or.b64 q0,[q9],0; fence.acq_rel.cta; "
@@ -177,30 +185,51 @@ mbarrier(const br_kfn *f, const br_kins *i, br_str *o)
     }
 }
 
-/* Each lane its bytes, 16 at a time. */
+/* From q5 to q4, how many bytes r10 says: a number folded into what is there. */
+static void
+fold_one(const br_kins *i, const char *from, const char *to, br_str *o)
+{
+    const unsigned bytes = br_ktinfo_of[i->type].bytes;
+    const bool half = br_ktinfo_of[i->type].cat == 'h';
+    const char *reg = bytes == 2 ? "h0" : bytes == 4 ? "r11" : "q6";
+
+    br_str_printf(o, "ld%s.b%u %s,[q5]; red%s", from, 8 * bytes, reg, to);
+    gm_mod_text(i, BR_KF_SUB, o);
+    br_str_printf(o, "%s.%s [q4],%s;", half ? ".noftz" : "",
+                  br_ktinfo_of[i->type].text, reg);
+}
+
+/* Each lane its bytes, 16 or a number at a time. */
 static void
 bulk(const br_kfn *f, const br_kins *i, br_str *o)
 {
     const bool in = br_kmod(i->mods, BR_KF_SPACE) == BR_KM_SPACE_SHARED;
-    const char *from = in ? ".global" : ".shared",
-               *to = in ? ".shared" : ".global";
+    const char *from = in ? "" : ".shared", /* in: by a generic address */
+        *to = in ? ".shared" : ".global";
+    const unsigned step =
+        i->op == BR_K_CPREDUCE ? br_ktinfo_of[i->type].bytes : 16;
 
     gm_lib_header(f, i, false, o);
     br_str_puts(o, "mov.b64 q4,a; mov.b64 q5,b; mov.b32 r10,0;\n");
     in_shared(in ? "q4" : "q5", 0, o);
+    br_str_puts(o, "setp.ge.u32 p5,r10,c; @p5 bra E;\nC: ");
+    if (i->op == BR_K_CPREDUCE)
+        fold_one(i, from, to, o);
+    else
+        br_str_printf(o,
+                      "ld%s.v4.b32 {r11,r12,r13,r14},[q5]; "
+                      "st%s.v4.b32 [q4],{r11,r12,r13,r14};",
+                      from, to);
     br_str_printf(o,
-                  "setp.ge.u32 p5,r10,c; @p5 bra E;\nC: "
-                  "ld%s.v4.b32 {r11,r12,r13,r14},[q5]; "
-                  "st%s.v4.b32 [q4],{r11,r12,r13,r14}; add.u64 q4,q4,16; "
-                  "add.u64 q5,q5,16; add.u32 r10,r10,16; "
+                  " add.u64 q4,q4,%u; add.u64 q5,q5,%u; add.u32 r10,r10,%u; "
                   "setp.lt.u32 p5,r10,c; @p5 bra C;\nE: ",
-                  from, to);
+                  step, step, step);
     if (i->n_arg < 4)
         return;
     br_str_puts(o, "mov.b64 q9,f; ");
     in_shared("q9", 1, o);
     br_str_puts(o, "cvt.u64.u32 q7,c; shl.b64 q7,q7,44; ");
-    take_off(TOO_MANY_BYTES, o);
+    take_off("", o);
 }
 
 bool
@@ -221,7 +250,8 @@ gm_lib_barrier(const br_kfn *f, const br_kins *i, br_str *o)
     case BR_K_MBARRIVE:
     case BR_K_MBTEST:
     case BR_K_MBPARITY: mbarrier(f, i, o); return true;
-    case BR_K_CPBULK: bulk(f, i, o); return true;
+    case BR_K_CPBULK:
+    case BR_K_CPREDUCE: bulk(f, i, o); return true;
     default: return false;
     }
 }

@@ -23,6 +23,7 @@ bool gm_is_wmma(const br_kfn *f, const br_kins *i);
  * a b c f and results d e. False: there is none. */
 bool gm_lib_text(const br_kfn *f, const br_kins *i, br_str *out);
 /* What such a function begins with; many: arguments a0 a1 .., results d0 d1 .. */
+void gm_mod_text(const br_kins *i, uint16_t field, br_str *out);
 void gm_lib_header(const br_kfn *f, const br_kins *i, bool many, br_str *out);
 /* gcn_lib_bar.c: the same of barriers and what they hear of. */
 bool gm_lib_barrier(const br_kfn *f, const br_kins *i, br_str *out);

@@ -264,7 +264,8 @@ uint32_t px_do2(px_lower *l, br_kop op, unsigned type, uint32_t a, uint32_t b);
 uint32_t px_bytes(px_lower *l, uint32_t low, uint32_t high);
 uint32_t px_resize(px_lower *l, uint32_t v, br_kclass to, bool is_signed);
 unsigned px_space(const px_opcode *o);
-unsigned px_bits_type(unsigned t); /* b16 for f16, b32 for s32, ... */
+uint32_t px_atom_op(const px_opcode *o); /* .add, ... as modifiers of KIR */
+unsigned px_bits_type(unsigned t);       /* b16 for f16, b32 for s32, ... */
 /* All registers of a vector operand, or the one. */
 bool px_words(px_lower *l, const px_opnd *o, br_kclass c, uint32_t *args,
               uint16_t *n, unsigned most);

@@ -58,6 +58,29 @@ start(const px_lower *l, br_kop op, unsigned type)
     return i;
 }
 
+/* Two f32 side by side: each by itself. */
+static bool
+two(px_lower *l, const px_ins *ins)
+{
+    br_kins i = start(l, l->opc->root->kop, BR_KT_F32);
+    br_kins un = {.op = BR_K_UNPACK, .type = BR_KT_B64, .n_arg = 1};
+    const unsigned n = i.op == BR_K_FMA ? 3 : 2;
+    uint32_t args[2][3], v;
+
+    if (l->opc->n_types != 1 || ins->n_op != n + 1)
+        return PX_NO(l, "the number of operands is wrong");
+    for (unsigned k = 0; k < n; k++) {
+        if (!PX_SRC(l, ins, k + 1, BR_KT_B64, &v))
+            return false;
+        args[0][k] = px_emit(l, &un, &v);
+        args[1][k] = args[0][k] + 1;
+    }
+    i.n_arg = (uint16_t)n;
+    v = px_emit(l, &i, args[0]);
+    return px_dst(l, px_op(l, ins, 0), BR_KT_B64,
+                  px_do2(l, BR_K_PACK, BR_KT_B64, v, px_emit(l, &i, args[1])));
+}
+
 /* Operands 1.. by the signature; operand 0 takes the result. */
 bool
 px_l_alu(px_lower *l, const px_ins *ins)
@@ -70,6 +93,8 @@ px_l_alu(px_lower *l, const px_ins *ins)
     bool three = (i.op == BR_K_MIN || i.op == BR_K_MAX) && ins->n_op == 4 &&
                  type == BR_KT_F32;
 
+    if (px_has(l->opc, PM_F32X2))
+        return two(l, ins);
     i.type2 = l->opc->types[1];
     if (br_kopinfo_of[i.op].types[0] == 0)
         i.type = 0;

@@ -83,17 +83,43 @@ px_l_ld(px_lower *l, const px_ins *ins)
     return true;
 }
 
+/* st.async, red.async: shared memory is written, and the mbarrier behind it hears
+ * of the bytes. Here at once, as copies are. */
+static bool
+tell_bytes(px_lower *l, const px_ins *ins, unsigned bytes)
+{
+    br_kins i = {.op = BR_K_MBAR, .n_arg = 2};
+    uint32_t args[2];
+
+    if (!px_addr(l, px_op(l, ins, 2), &args[0], &i.imm))
+        return false;
+    args[1] = px_k(l, BR_KC_B32, bytes);
+    i.mods = br_kmod_put(BR_KF_SUB, BR_KM_MB_COMPLETE);
+    px_emit(l, &i, args);
+    return true;
+}
+
+static bool
+is_async(px_lower *l, const px_ins *ins)
+{
+    if (px_has(l->opc, PM_MBARTX) && px_space(l->opc) == BR_KM_SPACE_SHARED &&
+        ins->n_op == 3 && l->opc->n_types == 1)
+        return true;
+    return PX_NO(l, "only what an mbarrier hears of is supported");
+}
+
 bool
 px_l_st(px_lower *l, const px_ins *ins)
 {
     const px_opnd *a = px_op(l, ins, 0), *s = px_op(l, ins, 1);
     br_kins i = {.op = BR_K_ST, .type = l->opc->types[0]};
     unsigned n = lanes_of(l, s);
+    bool async = px_has(l->opc, PM_ASYNC);
     uint32_t args[9];
 
     if (!n || l->opc->n_types != 1)
         return PX_NO(l, "the vector does not fit");
-    if (!px_addr(l, a, &args[0], &i.imm))
+    if ((async && !is_async(l, ins)) || !px_addr(l, a, &args[0], &i.imm))
         return false;
     for (unsigned k = 0; k < n; k++)
         if (!px_src(l, s->kind == O_VEC ? &l->p->ops.at[s->a + k] : s, i.type,
@@ -102,39 +128,100 @@ px_l_st(px_lower *l, const px_ins *ins)
     i.n_arg = (uint16_t)(1 + n);
     i.mods = order_of(l->opc) | br_kmod_put(BR_KF_SPACE, space_of(l, a));
     px_emit(l, &i, args);
-    return true;
+    return !async || tell_bytes(l, ins, n * br_ktinfo_of[i.type].bytes);
+}
+
+static const uint8_t atom_ops[][2] = {
+    {PM_ADD, BR_KM_ATOM_ADD},   {PM_MIN, BR_KM_ATOM_MIN},
+    {PM_MAX, BR_KM_ATOM_MAX},   {PM_AND, BR_KM_ATOM_AND},
+    {PM_OR, BR_KM_ATOM_OR},     {PM_XOR, BR_KM_ATOM_XOR},
+    {PM_EXCH, BR_KM_ATOM_EXCH}, {PM_INC, BR_KM_ATOM_INC},
+    {PM_DEC, BR_KM_ATOM_DEC}};
+
+uint32_t
+px_atom_op(const px_opcode *o)
+{
+    unsigned sub = 0;
+
+    for (size_t k = 0; k < BR_COUNT(atom_ops); k++)
+        if (px_has(o, (px_mod)atom_ops[k][0]))
+            sub = atom_ops[k][1];
+    return br_kmod_put(BR_KF_SUB, sub);
+}
+
+/* Of vectors each number is an atomic operation of its own, PTX says. Numbers of
+ * 128 bits (b64 twice) are not: they would have to be changed at once. */
+static bool
+atom_vector(px_lower *l, const px_ins *ins, br_kins *i, uint32_t base)
+{
+    const px_opnd *d = px_op(l, ins, 0);
+    const px_opnd *s = px_op(l, ins, l->opc->root->dst + 1u);
+    const unsigned n = lanes_of(l, s), bytes = br_ktinfo_of[i->type].bytes;
+    uint32_t args[2] = {base}, v[8], was[8];
+
+    if (i->type == BR_KT_B64)
+        return PX_NO(l, "atomic operations on 128 bits are not supported");
+    if (br_ktinfo_of[i->type].cat != 'h' &&
+        (i->type != BR_KT_F32 || !px_has(l->opc, PM_ADD)))
+        return PX_NO(l, "of vectors only floats are changed");
+    if (i->op == BR_K_CAS || n < 2 || n * bytes > 16)
+        return PX_NO(l, "the vector does not fit");
+    for (unsigned k = 0; k < n; k++)
+        if (!px_src(l, &l->p->ops.at[s->a + k], i->type, &v[k]))
+            return false;
+    i->n_arg = 2;
+    for (unsigned k = 0; k < n; k++, i->imm += bytes) {
+        args[1] = v[k];
+        was[k] = px_emit(l, i, args);
+    }
+    return !l->opc->root->dst || d->kind == O_SINK ||
+           px_dst_words(l, d, i->type, was, n);
 }
 
 bool
 px_l_atom(px_lower *l, const px_ins *ins)
 {
-    static const uint8_t ops[][2] = {
-        {PM_ADD, BR_KM_ATOM_ADD},   {PM_MIN, BR_KM_ATOM_MIN},
-        {PM_MAX, BR_KM_ATOM_MAX},   {PM_AND, BR_KM_ATOM_AND},
-        {PM_OR, BR_KM_ATOM_OR},     {PM_XOR, BR_KM_ATOM_XOR},
-        {PM_EXCH, BR_KM_ATOM_EXCH}, {PM_INC, BR_KM_ATOM_INC},
-        {PM_DEC, BR_KM_ATOM_DEC}};
-    unsigned first = l->opc->root->dst, sub = 0;
+    unsigned first = l->opc->root->dst;
     bool cas = px_has(l->opc, PM_CAS);
     br_kins i = {.op = cas ? BR_K_CAS : BR_K_ATOM, .type = l->opc->types[0]};
     uint32_t args[3], v;
 
-    if (px_has(l->opc, PM_V2) || px_has(l->opc, PM_V4) ||
-        px_has(l->opc, PM_V8) || l->opc->n_types != 1)
-        return PX_NO(l, "atomic operations on vectors are not supported");
-    for (size_t k = 0; k < BR_COUNT(ops); k++)
-        if (px_has(l->opc, (px_mod)ops[k][0]))
-            sub = ops[k][1];
-    if (!px_addr(l, px_op(l, ins, first), &args[0], &i.imm) ||
-        !PX_SRC(l, ins, first + 1, i.type, &args[1]) ||
+    if (l->opc->n_types != 1)
+        return PX_NO(l, "one type is needed");
+    if (!px_addr(l, px_op(l, ins, first), &args[0], &i.imm))
+        return false;
+    i.mods = order_of(l->opc) |
+             br_kmod_put(BR_KF_SPACE, space_of(l, px_op(l, ins, first))) |
+             (cas ? 0 : px_atom_op(l->opc));
+    if (px_has(l->opc, PM_V2) || px_has(l->opc, PM_V4) || px_has(l->opc, PM_V8))
+        return atom_vector(l, ins, &i, args[0]);
+    if (!PX_SRC(l, ins, first + 1, i.type, &args[1]) ||
         (cas && !PX_SRC(l, ins, first + 2, i.type, &args[2])))
         return false;
     i.n_arg = cas ? 3 : 2;
-    i.mods = order_of(l->opc) |
-             br_kmod_put(BR_KF_SPACE, space_of(l, px_op(l, ins, first))) |
-             (cas ? 0 : br_kmod_put(BR_KF_SUB, sub));
     v = px_emit(l, &i, args);
     return !first || px_dst(l, px_op(l, ins, 0), i.type, v);
+}
+
+static bool
+red_async(px_lower *l, const px_ins *ins)
+{
+    br_kins i = {
+        .op = BR_K_ATOM, .type = l->opc->types[0], .n_arg = 2, .n_res = 1};
+    uint32_t args[2];
+
+    if (!is_async(l, ins) || !px_addr(l, px_op(l, ins, 0), &args[0], &i.imm) ||
+        !PX_SRC(l, ins, 1, i.type, &args[1]))
+        return false;
+    i.mods = br_kmod_put(BR_KF_SPACE, BR_KM_SPACE_SHARED) | px_atom_op(l->opc);
+    px_emit(l, &i, args);
+    return tell_bytes(l, ins, br_ktinfo_of[i.type].bytes);
+}
+
+bool
+px_l_red(px_lower *l, const px_ins *ins)
+{
+    return px_has(l->opc, PM_ASYNC) ? red_async(l, ins) : px_l_atom(l, ins);
 }
 
 bool

@@ -301,12 +301,14 @@ static bool
 bulk(px_lower *l, const px_ins *ins)
 {
     const px_opcode *o = l->opc;
-    br_kins i = {.op = BR_K_CPBULK};
+    bool fold = px_has(o, PM_REDUCE);
+    br_kins i = {.op = fold ? BR_K_CPREDUCE : BR_K_CPBULK};
     unsigned n = px_has(o, PM_MBARTX) ? 4 : 3;
     uint32_t args[4];
     int64_t plus;
 
-    if (!px_has(o, PM_MBARTX) && !px_has(o, PM_BULKGROUP))
+    if ((!px_has(o, PM_MBARTX) && !px_has(o, PM_BULKGROUP)) ||
+        o->n_types != fold)
         return PX_NO(l, "this copy is not supported");
     for (unsigned k = 0; k < n; k++) {
         if (k == 2) {
@@ -320,8 +322,18 @@ bulk(px_lower *l, const px_ins *ins)
             args[k] = px_do2(l, BR_K_ADD, BR_KT_U64, args[k],
                              px_k(l, BR_KC_B64, (uint64_t)plus));
     }
+    if (n == 4 && !px_has(o, PM_GLOBAL)) { /* from shared memory, too */
+        br_kins to = {.op = BR_K_TOGEN, .n_arg = 1};
+
+        to.mods = br_kmod_put(BR_KF_SPACE, BR_KM_SPACE_SHARED);
+        args[1] = px_emit(l, &to, &args[1]);
+    }
     i.mods = br_kmod_put(BR_KF_SPACE,
                          n == 4 ? BR_KM_SPACE_SHARED : BR_KM_SPACE_GLOBAL);
+    if (fold) {
+        i.type = o->types[0];
+        i.mods |= px_atom_op(o);
+    }
     i.n_arg = (uint16_t)n;
     px_emit(l, &i, args);
     return true;
@@ -391,15 +403,34 @@ px_l_cp(px_lower *l, const px_ins *ins)
     if (ins->n_op > 3) {
         const px_opnd *s = px_op(l, ins, 3);
 
-        if (s->kind == O_REG && l->p->regs.at[s->a] == BR_KT_PRED)
-            return PX_NO(l, "ignore-src is not supported");
-        /* The fourth is a size, or the policy of a cache: 64 bits. */
-        if (!(s->kind == O_REG && l->p->regs.at[s->a] == BR_KT_B64) &&
-            !px_src_class(l, s, BR_KC_B32, &args[2]))
+        /* The fourth says that nothing is read, or is a size, or the policy of a
+         * cache: 64 bits. */
+        if (s->kind == O_REG && l->p->regs.at[s->a] == BR_KT_PRED) {
+            uint32_t pick[3] = {px_k(l, BR_KC_B32, 0), args[2], 0};
+
+            if (!px_src_class(l, s, BR_KC_PRED, &pick[2]))
+                return false;
+            args[2] = px_do(l, BR_K_SELECT, BR_KT_B32, pick, 3);
+        } else if (!(s->kind == O_REG && l->p->regs.at[s->a] == BR_KT_B64) &&
+                   !px_src_class(l, s, BR_KC_B32, &args[2])) {
             return false;
+        }
     }
     px_emit(l, &i, args);
     return true;
+}
+
+/* How many were missing at the arrival that gave the state. */
+static bool
+pending_count(px_lower *l, const px_ins *ins)
+{
+    uint32_t v;
+
+    if (!PX_SRC(l, ins, 1, BR_KT_B64, &v))
+        return false;
+    v = px_do2(l, BR_K_AND, BR_KT_B64, v, px_k(l, BR_KC_B64, 0xffff));
+    return px_dst(l, px_op(l, ins, 0), BR_KT_B32,
+                  px_resize(l, v, BR_KC_B32, false));
 }
 
 bool
@@ -417,6 +448,8 @@ px_l_mbar(px_lower *l, const px_ins *ins)
                    : px_has(o, PM_COMPLETE_TX) ? BR_KM_MB_COMPLETE
                                                : 0;
 
+    if (px_has(o, PM_PENDING_COUNT))
+        return pending_count(l, ins);
     if (!px_addr(l, px_op(l, ins, has_dst), &args[0], &i.imm))
         return false;
     args[1] = px_k(l, BR_KC_B32, sub == BR_KM_MB_INVAL ? 0 : 1);
@@ -438,8 +471,13 @@ px_l_mbar(px_lower *l, const px_ins *ins)
         i.mods = 0;
         args[1] = px_k(l, BR_KC_B32, 1);
     }
-    if (!px_has(o, PM_ARRIVE))
+    if (px_has(o, PM_ARRIVE_DROP)) { /* no phase ends before it arrives */
+        i.mods = br_kmod_put(BR_KF_SUB, BR_KM_MB_DROP);
+        px_emit(l, &i, args);
+        i.mods = 0;
+    } else if (!px_has(o, PM_ARRIVE)) {
         return sub != 0;
+    }
     i.op = BR_K_MBARRIVE;
     v = px_emit(l, &i, args);
     return !has_dst || px_dst(l, px_op(l, ins, 0), BR_KT_B64, v);

@@ -55,6 +55,8 @@ static const struct {
     {'f', " finite infinite number notanumber normal subnormal "},
     {'t', " add min max and or xor exch cas inc dec "},
     {'N', " noftz "},
+    {'2', " f32x2 "},
+    {'A', " async mbarrier::complete_tx::bytes "},
     {'g', " sync aligned up down bfly idx any all uni ballot arrive red warp "},
     {'M', " m8n8 m8n8k4 m8n8k16 m16n8k4 m16n8k8 m16n8k16 m16n8k32 row col "
           "trans x1 x2 x4 "},
@@ -110,6 +112,12 @@ hint(br_text part)
 }
 
 static void
+set(px_opcode *o, unsigned mod)
+{
+    o->mods[mod >> 6] |= 1ull << (mod & 63);
+}
+
+static void
 take(px_opcode *o, br_text part)
 {
     unsigned k = px_type(part);
@@ -120,13 +128,15 @@ take(px_opcode *o, br_text part)
          br_text_is(part, "shared::cluster")))
         part = br_text_z("shared");
     if (br_text_is(part, "b128")) { /* two of .b64 side by side */
-        const unsigned v2 = PM_V2;
-
         if (o->root && takes(o->root, br_text_z("v2")) && !px_has(o, PM_V2) &&
             !px_has(o, PM_V4) && !px_has(o, PM_V8)) {
-            o->mods[v2 >> 6] |= 1ull << (v2 & 63);
+            set(o, PM_V2);
             k = BR_KT_B64;
         }
+    }
+    if (br_text_is(part, "f32x2") && o->root && takes(o->root, part)) {
+        set(o, PM_F32X2);
+        k = BR_KT_F32;
     }
     if (br_text_is(part, "e4m3x2") || br_text_is(part, "e5m2x2"))
         k = part.p[1] == '4' ? BR_KT_E4M3 : BR_KT_E5M2;
@@ -140,7 +150,7 @@ take(px_opcode *o, br_text part)
     for (k = 0; k < PM_COUNT && !br_text_is(part, mod_names[k]); k++)
         ;
     if (k < PM_COUNT && o->root && takes(o->root, part))
-        o->mods[k >> 6] |= 1ull << (k & 63);
+        set(o, k);
     else if (!hint(part) && !o->bad.n)
         o->bad = part;
 }
