@@ -317,6 +317,23 @@ shfl_from(u32 v, u32 lane)
                  : "r"(v), "r"(lane));
     return r;
 }
+/* Lanes in which it holds; the lowest of those. */
+BR_DEV u32
+ballot(bool yes)
+{
+    u32 r;
+    asm volatile("{ .reg .pred p;\n"
+                 "setp.ne.b32 p, %1, 0;\n"
+                 "vote.sync.ballot.b32 %0, p, 0xffffffff; }"
+                 : "=r"(r)
+                 : "r"((u32)yes));
+    return r;
+}
+BR_DEV u32
+lowest_bit(u32 v)
+{
+    return (u32)__builtin_ctz(v);
+}
 BR_DEV void
 warp_sync(void)
 {

@@ -231,11 +231,12 @@ pack_number(const struct br_nd_mat &m, u32 r, u32 k)
         prmt(scale, 0, k % 32 / 16 ? f.odd : f.even), prmt(scale, 0, f.lowest)));
 }
 
-template <bool PACKED, u32 HALF>
+/* READ: weights are in registers. */
+template <bool READ, u32 HALF>
 BR_DEV void
 tile_mma(float (&sum)[HALF], u32x4 in, u64 w, u64 x, bool more)
 {
-    if constexpr (PACKED)
+    if constexpr (READ)
         wg_mma_r(sum, in, x, more);
     else
         wg_mma(sum, w, x, more);

@@ -17,30 +17,34 @@ struct round_place {
 };
 
 /* Eight warps: the sums of 64s of columns first .. end, as they come. */
-template <u32 N, u32 STAGES>
+template <u32 N, u32 STAGES, u32 FORM>
 BR_DEV void
 piece_sum(float (&sum)[N / 2], u32 base, u32 first, u32 end,
           struct round_place &at)
 {
-    enum { BYTES = W_BYTES + N / 8 * ATOM };
+    enum { AT = form_place<FORM>(), BYTES = AT + N / 8 * ATOM };
     const u32 mine = base + tid() / 128 * (W_BYTES / 2);
     const u32 full = base + STAGES * BYTES, empty = full + STAGES * 8;
-    const bool arrives = (tid() & 31) == 0;
+    const bool arrives = FORM != FORM_TILES || (tid() & 31) == 0;
     u32 held = STAGES; /* the stage that may still be read */
 
 #pragma unroll 1
     for (u32 kb = first; kb < end; kb++) {
         const u64 w = wg_tile(mine + at.s * BYTES);
-        const u64 x = wg_tile(base + at.s * BYTES + W_BYTES);
+        const u64 x = wg_tile(base + at.s * BYTES + AT);
+        u32x4 in[4];
 
         while (!mbar_try(full + at.s * 8, at.round & 1))
             ;
+        form_read<FORM>(pack_form{}, base + at.s * BYTES, in);
         wg_begin();
 #pragma unroll
         for (u32 k = 0; k < 4; k++)
-            tile_mma<false>(sum, u32x4{}, w + 2 * k, x + 2 * k, kb > first || k);
+            tile_mma<FORM != FORM_TILES>(sum, in[k], w + 2 * k, x + 2 * k,
+                                         kb > first || k);
         wg_commit();
-        wg_wait<1>();
+        if (FORM == FORM_TILES)
+            wg_wait<1>();
         if (held < STAGES && arrives)
             mbar_arrive(empty + held * 8, 1);
         held = at.s;
@@ -85,6 +89,7 @@ struct round_at {
     u32 q, kb, end;
     const u8 *w, *x;
 };
+template <u32 FORM>
 BR_DEV void
 round_begin(const struct br_nd_args &a, struct round_at &p)
 {
@@ -92,60 +97,62 @@ round_begin(const struct br_nd_args &a, struct round_at &p)
 
     p.kb = z.seg * a.m.block;
     p.end = min_of(p.kb + a.m.block, a.m.n_in / 64);
-    p.w = (const u8 *)a.m.q + p.kb * (u64)(a.m.sub / 16) * W_BYTES +
-          (u64)z.tile * W_BYTES;
+    p.w = (const u8 *)a.m.q +
+          (p.kb * (u64)(a.m.sub / 16) + z.tile) * form_bytes<FORM>(a.m.kind);
     p.x = (const u8 *)a.xq + p.kb * (u64)a.lows * ATOM;
 }
+template <u32 FORM>
 BR_DEV void
 round_next(const struct br_nd_args &a, struct round_at &p, u32 n)
 {
-    p.w += (u64)(a.m.sub / 16) * W_BYTES;
+    p.w += (u64)(a.m.sub / 16) * form_bytes<FORM>(a.m.kind);
     p.x += (u64)a.lows * ATOM;
     if (++p.kb < p.end)
         return;
     if (++p.q < n)
-        round_begin(a, p);
+        round_begin<FORM>(a, p);
 }
 
 /* The thread that copies. */
-template <u32 N, u32 STAGES>
+template <u32 N, u32 STAGES, u32 FORM>
 BR_DEV void
 round_bring(const struct br_nd_args &a, u32 pieces)
 {
-    enum { BYTES = W_BYTES + N / 8 * ATOM };
+    enum { AT = form_place<FORM>(), BYTES = AT + N / 8 * ATOM };
     const u32 base = smem_of(dyn_shared()), full = base + STAGES * BYTES;
+    const u32 bytes = form_bytes<FORM>(a.m.kind);
     const u64 policy = policy_evict_first();
     struct round_at w = {0}, x;
     u32 n = 0;
 
     if (pieces > 0)
-        round_begin(a, w);
+        round_begin<FORM>(a, w);
     x = w;
-    for (; n < STAGES && w.q < pieces; n++, round_next(a, w, pieces)) {
-        mbar_expect(full + n * 8, BYTES);
-        bulk_copy(base + n * BYTES, w.w, W_BYTES, full + n * 8, policy);
+    for (; n < STAGES && w.q < pieces; n++, round_next<FORM>(a, w, pieces)) {
+        mbar_expect(full + n * 8, bytes + N / 8 * ATOM);
+        bulk_copy(base + n * BYTES, w.w, bytes, full + n * 8, policy);
     }
     grid_wait();
-    for (u32 i = 0; i < n; i++, round_next(a, x, pieces))
-        bulk_copy_kept(base + i * BYTES + W_BYTES, x.x, N / 8 * ATOM,
+    for (u32 i = 0; i < n; i++, round_next<FORM>(a, x, pieces))
+        bulk_copy_kept(base + i * BYTES + AT, x.x, N / 8 * ATOM,
                        full + i * 8);
-    for (u32 s = 0, round = 0; w.q < pieces; round_next(a, w, pieces)) {
+    for (u32 s = 0, round = 0; w.q < pieces; round_next<FORM>(a, w, pieces)) {
         while (!mbar_try(full + (STAGES + s) * 8, round & 1))
             ;
-        mbar_expect(full + s * 8, BYTES);
-        bulk_copy(base + s * BYTES, w.w, W_BYTES, full + s * 8, policy);
-        bulk_copy_kept(base + s * BYTES + W_BYTES, w.x, N / 8 * ATOM,
+        mbar_expect(full + s * 8, bytes + N / 8 * ATOM);
+        bulk_copy(base + s * BYTES, w.w, bytes, full + s * 8, policy);
+        bulk_copy_kept(base + s * BYTES + AT, w.x, N / 8 * ATOM,
                        full + s * 8);
         if (++s == STAGES)
             s = 0, round++;
     }
 }
 
-template <u32 N, u32 STAGES>
+template <u32 N, u32 STAGES, u32 FORM>
 BR_DEV void
 round_product(const struct br_nd_args &a)
 {
-    enum { BYTES = W_BYTES + N / 8 * ATOM, WARPS = TILE_ROWS / 16 };
+    enum { BYTES = form_place<FORM>() + N / 8 * ATOM, WARPS = TILE_ROWS / 16 };
     const u32 base = smem_of(dyn_shared()), full = base + STAGES * BYTES;
     const u32 empty = full + STAGES * 8, blocks = a.m.n_in / 64;
     const u32 pieces = round_alone(a) + a.count / grid_dim() * a.segs;
@@ -155,7 +162,7 @@ round_product(const struct br_nd_args &a)
     if (tid() == 0) {
         for (u32 i = 0; i < STAGES; i++) {
             mbar_init(full + i * 8, 1);
-            mbar_init(empty + i * 8, WARPS);
+            mbar_init(empty + i * 8, FORM == FORM_TILES ? WARPS : WARPS * 32);
         }
         fence_mbar_init();
     }
@@ -163,7 +170,7 @@ round_product(const struct br_nd_args &a)
     grid_go();
     if (tid() >= WARPS * 32) {
         if (tid() == WARPS * 32)
-            round_bring<N, STAGES>(a, pieces);
+            round_bring<N, STAGES, FORM>(a, pieces);
         return;
     }
     struct tile_d f = factors_of(a, 0, 0);
@@ -177,7 +184,7 @@ round_product(const struct br_nd_args &a)
         bool whole = z.seg + 1 == a.segs;
 
         f.w[0] = own.w[0], f.w[1] = own.w[1];
-        piece_sum<N, STAGES>(sum, base, first,
+        piece_sum<N, STAGES, FORM>(sum, base, first,
                              min_of(first + a.m.block, blocks), at);
         if (z.alone && a.segs > 1)
             whole = meet_pieces<N>(a, sum, z.tile, z.seg);
@@ -188,14 +195,17 @@ round_product(const struct br_nd_args &a)
             put_tile<N>(a, all, z.tile, 0, f);
     }
 }
-#define ROUND(name, N, STAGES)                                      \
+#define ROUND(name, N, STAGES, FORM, shared)                        \
     KERNEL __launch_bounds__(BR_ND_TILE_THREADS, 1)                 \
         br_nd_round_##name(ARGS)                                    \
     {                                                               \
-        static_assert(BR_ND_TILE_SHARED(N, STAGES) <= 227u * 1024,  \
+        static_assert(shared(N, STAGES) <= 227u * 1024,             \
                       "shared memory");                             \
-        round_product<N, STAGES>(a);                                \
+        round_product<N, STAGES, FORM>(a);                          \
     }
-ROUND(16, 16, 12)
-ROUND(32, 32, 10)
-ROUND(64, 64, 9)
+ROUND(16, 16, 12, FORM_TILES, BR_ND_TILE_SHARED)
+ROUND(32, 32, 10, FORM_TILES, BR_ND_TILE_SHARED)
+ROUND(64, 64, 9, FORM_TILES, BR_ND_TILE_SHARED)
+ROUND(dense_16, 16, 15, FORM_DENSE, BR_ND_DENSE_SHARED)
+ROUND(dense_32, 32, 13, FORM_DENSE, BR_ND_DENSE_SHARED)
+ROUND(dense_64, 64, 10, FORM_DENSE, BR_ND_DENSE_SHARED)

@@ -59,12 +59,20 @@ enum {
 #define BR_ND_STAY_STAGE(head) (BR_ND_FLASH_STAGE(head) + 16u)
 #define BR_ND_STAY_SHARED      (226 * 1024) /* at most; few queries, too */
 
+/* Dense tiles (node_dense.cuh): 64 columns of one; what of them is listed; tokens begin
+ * at a multiple of a KiB. */
+#define BR_ND_DENSE_LISTED     32u
+#define BR_ND_DENSE_BYTES      (BR_ND_TILE_ROWS * 96u + BR_ND_DENSE_LISTED * 4u)
+#define BR_ND_DENSE_PLACE      ((BR_ND_DENSE_BYTES + 1023u) / 1024u * 1024u)
+#define BR_ND_DENSE_SHARED(tokens, stages) \
+    ((stages) * (BR_ND_DENSE_PLACE + (tokens)*128u + 16u))
+
 /* Of a norm by a cluster: three numbers of each warp of a row, then a barrier. */
-#define BR_ND_NEAR_SUMS        (BR_ND_ROW_THREADS / 64 * 16u)
-#define BR_ND_NEAR_SHARED      (BR_ND_NEAR_SUMS + 16u)
+#define BR_ND_NEAR_SUMS   (BR_ND_ROW_THREADS / 64 * 16u)
+#define BR_ND_NEAR_SHARED (BR_ND_NEAR_SUMS + 16u)
 
 /* Of packed tiles (node_packed.cuh): bytes of 64 columns of one. */
-#define BR_ND_PACK_SCALES      (BR_ND_TILE_ROWS * 8u)
+#define BR_ND_PACK_SCALES (BR_ND_TILE_ROWS * 8u)
 #define BR_ND_PACK_BYTES(kind)                                    \
     (BR_ND_TILE_ROWS * ((kind) == BR_ND_PACK_4_MIN ? 32u : 64u) + \
      BR_ND_PACK_SCALES)

@@ -2,8 +2,9 @@
  * tokens as columns.
  *
  *   number   f16 times a power of two of its row (weight row, token), chosen
- *            so that the row's largest is in 2^14 .. 2^15. BF16 weights are
- *            kept to 2^-40 of the row's largest, activations have 11 bits.
+ *            so that the row's largest is in 2^15 .. 2^16 (a token's in 2^14 ..
+ *            2^15). BF16 weights are kept to 2^-40 of the row's largest,
+ *            activations have 11 bits.
  *   memory   eight rows x 64 columns are 1 KiB, as wgmma reads them from
  *            shared memory; [n_in / 64][rows / 8] of those, so that any
  *            number of rows, 64 columns of each, is one bulk copy
@@ -42,6 +43,7 @@ br_nd_tile(ARGS)
     for (u32 m = 16; m; m >>= 1)
         top = max_u32(top, shfl_xor(top, m));
     row_scale(top, &d, &inv);
+    d = d * 0.5f, inv = inv * 2.0f; /* 11 bits are never rounded up to 2^16 */
     const u32 to = a.off + r + (a.pitch ? r / 8 * 8 : 0);
     float squares = 0.0f;
     if (lane == 0)
@@ -71,6 +73,42 @@ min_of(u32 a, u32 b)
 }
 
 /* ---- products -------------------------------------------------------------- */
+
+/* Of 64 columns of a tile's weights: as they are, packed, dense (node_dense.cuh). */
+enum tile_form { FORM_TILES, FORM_PACKED, FORM_DENSE };
+
+template <u32 FORM>
+BR_DEV constexpr u32
+form_place(void) /* tokens begin behind it */
+{
+    return FORM == FORM_TILES    ? (u32)W_BYTES
+           : FORM == FORM_PACKED ? (u32)PACK_MOST
+                                 : (u32)BR_ND_DENSE_PLACE;
+}
+template <u32 FORM>
+BR_DEV u32
+form_bytes(u32 kind)
+{
+    return FORM == FORM_TILES    ? (u32)W_BYTES
+           : FORM == FORM_PACKED ? pack_bytes(kind)
+                                 : (u32)BR_ND_DENSE_BYTES;
+}
+/* Weights of a stage as wgmma's operands, where they are not read from there: as soon as
+ * the product of those before is done. */
+template <u32 FORM>
+BR_DEV void
+form_read(const struct pack_form &form, u32 from, u32x4 (&in)[4])
+{
+    if constexpr (FORM == FORM_PACKED) {
+        const struct pack_words p = pack_read(form, from);
+        wg_wait<0>();
+        pack_halves(form, p, in);
+    } else if constexpr (FORM == FORM_DENSE) {
+        const struct dense_words p = dense_read(from);
+        wg_wait<0>();
+        dense_halves(p, in);
+    }
+}
 
 /* Which of the outputs the tile belongs to. */
 BR_DEV u32
@@ -275,12 +313,12 @@ put_piece(const struct br_nd_args &a, const float (&sum)[N / 2], u32 tile,
 }
 
 /* The warp that copies: 64 columns after 64 columns, into STAGES places. */
-template <u32 N, u32 STAGES, bool PACKED>
+template <u32 N, u32 STAGES, u32 FORM>
 BR_DEV void
 bring(const struct br_nd_args &a, u32 tile, u32 t0, u32 kb, u32 end)
 {
-    enum { AT = PACKED ? PACK_MOST : W_BYTES, BYTES = AT + N / 8 * ATOM };
-    const u32 bytes = PACKED ? pack_bytes(a.m.kind) : W_BYTES;
+    enum { AT = form_place<FORM>(), BYTES = AT + N / 8 * ATOM };
+    const u32 bytes = form_bytes<FORM>(a.m.kind);
     const u32 base = smem_of(dyn_shared()), full = base + STAGES * BYTES;
     const u32 n = end - kb, ahead = n < STAGES ? n : STAGES;
     const u64 policy = policy_evict_first();
@@ -309,12 +347,12 @@ bring(const struct br_nd_args &a, u32 tile, u32 t0, u32 kb, u32 end)
 }
 
 /* A block: a tile's piece, or all its pieces, for N tokens. */
-template <u32 N, u32 STAGES, bool FEW, bool PACKED>
+template <u32 N, u32 STAGES, bool FEW, u32 FORM>
 BR_DEV void
 tile_product(const struct br_nd_args &a)
 {
-    enum { AT = PACKED ? PACK_MOST : W_BYTES, BYTES = AT + N / 8 * ATOM };
-    enum { WARPS = TILE_ROWS / 16 };
+    enum { AT = form_place<FORM>(), BYTES = AT + N / 8 * ATOM };
+    enum { WARPS = TILE_ROWS / 16, READ = FORM != FORM_TILES };
     const u32 base = smem_of(dyn_shared()), full = base + STAGES * BYTES;
     const u32 empty = full + STAGES * 8, blocks = a.m.n_in / 64;
     const u32 seg = FEW ? bid() % a.segs : 0, tile = bid_y();
@@ -327,7 +365,7 @@ tile_product(const struct br_nd_args &a)
     if (tid() == 0) {
         for (u32 i = 0; i < STAGES; i++) {
             mbar_init(full + i * 8, 1);
-            mbar_init(empty + i * 8, PACKED ? WARPS * 32 : WARPS);
+            mbar_init(empty + i * 8, READ ? WARPS * 32 : WARPS);
         }
         fence_mbar_init();
     }
@@ -335,12 +373,12 @@ tile_product(const struct br_nd_args &a)
     grid_go();
     if (tid() >= WARPS * 32) {
         if (tid() == WARPS * 32)
-            bring<N, STAGES, PACKED>(a, tile, t0, first, end);
+            bring<N, STAGES, FORM>(a, tile, t0, first, end);
         return;
     }
     const u32 mine = base + tid() / 128 * (W_BYTES / 2);
     const struct pack_form form = pack_form_of(a.m.kind);
-    const bool arrives = PACKED || (tid() & 31) == 0; /* who reads, itself */
+    const bool arrives = READ || (tid() & 31) == 0; /* who reads, itself */
     struct tile_d f = factors_of(a, tile, t0);
     u32 s = 0, round = 0;
     grid_wait();
@@ -358,17 +396,13 @@ tile_product(const struct br_nd_args &a)
             u32x4 in[4]; /* weights of the operands, which nobody reads now */
             while (!mbar_try(full + s * 8, round & 1))
                 ;
-            if (PACKED) {
-                const struct pack_words p = pack_read(form, base + s * BYTES);
-                wg_wait<0>();
-                pack_halves(form, p, in);
-            }
+            form_read<FORM>(form, base + s * BYTES, in);
             wg_begin();
 #pragma unroll
             for (u32 k = 0; k < 4; k++)
-                tile_mma<PACKED>(sum, in[k], w + 2 * k, x + 2 * k, more || k);
+                tile_mma<READ>(sum, in[k], w + 2 * k, x + 2 * k, more || k);
             wg_commit();
-            if (!PACKED)
+            if (!READ)
                 wg_wait<1>();
             if (held < STAGES && arrives)
                 mbar_arrive(empty + held * 8, 1);
@@ -401,7 +435,7 @@ tile_product(const struct br_nd_args &a)
     {                                                                  \
         static_assert(BR_ND_TILE_SHARED(N, STAGES) <= 227u * 1024,     \
                       "shared memory");                                \
-        tile_product<N, STAGES, FEW, false>(a);                        \
+        tile_product<N, STAGES, FEW, FORM_TILES>(a);                   \
     }
 PRODUCT(8, 8, 6, true, 2)
 PRODUCT(16, 16, 6, true, 2)
@@ -416,10 +450,22 @@ PRODUCT(many, 128, 6, false, 1)
     {                                                                  \
         static_assert(BR_ND_PACK_SHARED(N, STAGES) <= 227u * 1024,     \
                       "shared memory");                                \
-        tile_product<N, STAGES, FEW, true>(a);                         \
+        tile_product<N, STAGES, FEW, FORM_PACKED>(a);                  \
     }
 PACKED_PRODUCT(16, 16, 9, true, 2)
 PACKED_PRODUCT(32, 32, 7, true, 2)
 PACKED_PRODUCT(64, 64, 6, true, 2)
 PACKED_PRODUCT(128, 128, 8, true, 1)
 PACKED_PRODUCT(many, 128, 8, false, 1)
+
+#define DENSE_PRODUCT(N, STAGES)                                       \
+    KERNEL __launch_bounds__(BR_ND_TILE_THREADS, 2)                    \
+        br_nd_dense_##N(ARGS)                                          \
+    {                                                                  \
+        static_assert(BR_ND_DENSE_SHARED(N, STAGES) <= 113u * 1024,    \
+                      "shared memory of two blocks");                  \
+        tile_product<N, STAGES, true, FORM_DENSE>(a);                  \
+    }
+DENSE_PRODUCT(16, 7)
+DENSE_PRODUCT(32, 6)
+DENSE_PRODUCT(64, 5)

@@ -392,6 +392,7 @@ br_nd_mul_int256(ARGS)
 #include "tile_parts.cuh"
 #include "node_rows.cuh"
 #include "node_near.cuh"
+#include "node_dense.cuh"
 #include "node_tiles.cuh"
 #include "node_wide.cuh"
 #include "node_round.cuh"

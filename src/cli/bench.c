@@ -204,6 +204,7 @@ open_all(bench *b, br_status *st)
         .max_want = BR_MAX(rows, BR_BENCH_CHECKED),
         .gpu = b->gpu,
         .gpu_memory = (uint64_t)br_opt_int(b->cli, BR_OPT_gpu_memory),
+        .gpu_dense = br_opt_bool(b->cli, BR_OPT_gpu_dense),
         .gpu_timeout_s = (uint32_t)br_opt_int(b->cli, BR_OPT_gpu_timeout),
         .exact = exact,
         .kv = br_cli_kv(b->cli, !exact),
@@ -680,6 +681,7 @@ print_cuda(br_json_writer *w, const br_cun_costs *c)
     br_json_w_obj(w);
     br_json_w_key_u64(w, "weights", c->weights);
     br_json_w_key_u64(w, "weight_allocations", c->weight_allocations);
+    br_json_w_key_u64(w, "dense", c->dense);
     br_json_w_key_u64(w, "experts", c->experts);
     br_json_w_key_u64(w, "for_experts", c->left);
     br_json_w_key_u64(w, "host", c->host);

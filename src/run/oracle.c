@@ -77,6 +77,7 @@ open_gpu(br_oracle *o, const uint32_t *n_pages, br_status *st)
                        .max_rows = o->c.max_rows,
                        .max_want = o->c.max_want,
                        .memory = o->c.gpu_memory,
+                       .dense = o->c.gpu_dense,
                        .timeout_s = o->c.gpu_timeout_s,
                        .progress = o->c.progress,
                        .stop = o->c.stop,

@@ -376,6 +376,22 @@ shfl_from(u32 v, u32 lane)
 {
     return emu_share(&v, 1)[lane][0];
 }
+BR_DEV u32
+ballot(bool yes)
+{
+    const u32 v = yes;
+    const auto all = emu_share(&v, 1);
+    u32 r = 0;
+
+    for (u32 i = 0; i < 32; i++)
+        r |= all[i][0] << i;
+    return r;
+}
+BR_DEV u32
+lowest_bit(u32 v)
+{
+    return (u32)__builtin_ctz(v);
+}
 BR_DEV void
 warp_sync(void)
 {

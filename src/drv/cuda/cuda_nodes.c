@@ -122,6 +122,7 @@ open_all(br_cun *x, const br_model *m, const br_ir *g, br_status *st)
     BR_TRY(cun_wait(x, st)); /* for what unpacks matrices */
     br_cuda_upload_free(x->upload);
     x->upload = NULL;
+    BR_TRY(cun_dense(x, st));
     x->costs.load_ns = (uint64_t)br_now_ns() - x->costs.load_ns;
     if (!x->dev) {
         br_cuda_says(&x->cu, true);
@@ -232,7 +233,7 @@ br_cun_weight_bytes(const br_cun *x)
 void
 br_cun_work(const br_cun *x, uint64_t *weight_bytes, uint64_t *kv_bytes)
 {
-    *weight_bytes = x->weight_bytes * x->steps;
+    *weight_bytes = x->weight_bytes * x->steps - x->spared * x->few_steps;
     *kv_bytes = x->kv_bytes;
 }
 
@@ -293,6 +294,7 @@ static void
 count_work(br_cun *x, const br_step *step)
 {
     x->steps++;
+    x->few_steps += step->n_rows <= CUN_GRAPHS;
     for (uint32_t g = 0; g < x->v.plan.n_groups; g++) {
         const br_kv_group *k = &x->v.plan.group[g];
         const uint64_t each =
@@ -362,6 +364,31 @@ goes_round(const br_cun *x, const cun_launch *l, uint32_t rows)
            l->x >= sms && l->a.segs * l->x >= 2 * sms;
 }
 
+/* Of few rows. */
+static enum cun_fn
+few_product(const br_cun *x, const cun_launch *l, uint32_t rows, uint32_t *gx,
+            uint32_t *gy)
+{
+    static const enum cun_fn by[3][4] = {
+        {CUN_tiles_8, CUN_tiles_16, CUN_tiles_32, CUN_tiles_64},
+        {CUN_packed_16, CUN_packed_16, CUN_packed_32, CUN_packed_64},
+        {CUN_dense_16, CUN_dense_16, CUN_dense_32, CUN_dense_64}};
+    static const enum cun_fn round[2][4] = {
+        {CUN_round_16, CUN_round_16, CUN_round_32, CUN_round_64},
+        {CUN_round_dense_16, CUN_round_dense_16, CUN_round_dense_32,
+         CUN_round_dense_64}};
+    const uint32_t form = l->dense ? 2 : l->a.m.kind != BR_ND_TILES;
+    const uint32_t wide = (rows > 8) + (rows > 16) + (rows > 32);
+
+    *gx = l->a.segs;
+    *gy = l->x;
+    if (!goes_round(x, l, rows))
+        return by[form][wide];
+    *gx = (uint32_t)x->cu.n_sm;
+    *gy = 1;
+    return round[form / 2][wide];
+}
+
 /* The same of tiles: a block a piece of the columns, until there are blocks
  * enough without. Then those that stay, unless their wider tiles leave more of
  * the device without work than they gain, an eighth at least. */
@@ -375,24 +402,10 @@ tile_product(const br_cun *x, const cun_launch *l, uint32_t rows, uint32_t *gx,
     const uint64_t stay =
         (uint64_t)l->x * ((rows + BR_ND_WIDE_TOKENS - 1) / BR_ND_WIDE_TOKENS);
 
-    if (goes_round(x, l, rows)) {
-        *gx = sms;
-        *gy = 1;
-        return rows <= 16   ? CUN_round_16
-               : rows <= 32 ? CUN_round_32
-                            : CUN_round_64;
-    }
-    *gx = l->a.segs;
-    *gy = l->x;
-    if (packed && rows <= 64)
-        return rows <= 16   ? CUN_packed_16
-               : rows <= 32 ? CUN_packed_32
-                            : CUN_packed_64;
-    if (rows <= 16)
-        return rows <= 8 ? CUN_tiles_8 : CUN_tiles_16;
-    if (rows <= 64)
-        return rows <= 32 ? CUN_tiles_32 : CUN_tiles_64;
+    if (rows <= CUN_GRAPHS)
+        return few_product(x, l, rows, gx, gy);
     *gx = wide;
+    *gy = l->x;
     if (l->a.segs > 1 && (uint64_t)wide * l->x < CUN_FULL) {
         *gx = wide * l->a.segs;
         return packed ? CUN_packed_128 : CUN_tiles_128;
@@ -460,6 +473,18 @@ blocks_of_row(br_cuda_launch *how, uint32_t rows, struct br_nd_pieces *in)
     return n;
 }
 
+/* A product's pieces meet in a cluster of so many blocks. */
+static uint32_t
+meets_in(const cun_launch *l, enum cun_fn fn)
+{
+    const bool whole = fn == CUN_tiles_many || fn == CUN_tiles_wide ||
+                       fn == CUN_packed_many; /* a block has all of them */
+
+    return l->grid == CUN_PRODUCT && l->a.op == BR_ND_MEET_NEAR && !whole
+               ? l->a.segs
+               : 1;
+}
+
 static br_code
 start(br_cun *x, cun_launch *l, uint32_t rows, bool few, br_status *st)
 {
@@ -473,11 +498,12 @@ start(br_cun *x, cun_launch *l, uint32_t rows, bool few, br_status *st)
                           .stream = x->cu.stream,
                           .attrs = attrs};
     float *y = l->a.y.p;
+    const void *q = l->a.m.q;
     const uint32_t op = l->a.op;
     struct br_nd_joined both;
     struct br_nd_routed routed;
     const bool asks = l->grid >= CUN_LISTS;
-    uint32_t near = 1;
+    uint32_t near;
     enum cun_fn fn;
     bool joined;
     br_code code;
@@ -500,16 +526,12 @@ start(br_cun *x, cun_launch *l, uint32_t rows, bool few, br_status *st)
     if (l->spread && rows <= CUN_GRAPHS)
         how.shared = BR_MAX(how.shared, BR_ND_SPREAD_SHARED);
     how.n_attrs = kernels[fn].waits && !x->plain;
-    if (cun_is_apart(x, l, rows)) {
+    if (cun_is_apart(x, l, rows))
         l->a.op = BR_ND_MEET_READERS;
-    } else if (l->grid == CUN_PRODUCT && op == BR_ND_MEET_NEAR &&
-               fn != CUN_tiles_many && fn != CUN_tiles_wide &&
-               fn != CUN_packed_many) {
-        near = l->a.segs;
-    } else if (asks) {
-        near = routed.l.segs;
-    }
+    near = asks ? routed.l.segs : meets_in(l, fn);
     l->a.y.p = l->lean && !x->watch.seen ? NULL : y;
+    if (l->dense && rows <= CUN_GRAPHS)
+        l->a.m.q = (const void *)(uintptr_t)l->dense;
     joined = cun_join(x, l, rows, &fn, &both);
     if (joined && l->grid == CUN_ROW) {
         near = blocks_of_row(&how, rows, &both.in);
@@ -531,6 +553,7 @@ start(br_cun *x, cun_launch *l, uint32_t rows, bool few, br_status *st)
                                                     : (void *)&l->a},
                                   NULL));
     l->a.y.p = y;
+    l->a.m.q = q;
     l->a.op = op;
     return code;
 }

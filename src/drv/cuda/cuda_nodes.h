@@ -24,7 +24,8 @@ typedef struct br_cun_costs { /* of NVIDIA's */
      * slots; values between nodes, scratch and the step itself. */
     uint64_t weights, pages, states, rest;
     uint64_t graphs; /* of steps: what the driver took for them so far */
-    uint32_t weight_allocations; /* one a class: matrices, experts */
+    uint32_t weight_allocations; /* one a class: matrices, experts, dense */
+    uint64_t dense;              /* of the weights */
     /* Experts that are tiles: bytes among the weights; of those in the host's memory,
      * which the device reads there. */
     uint64_t experts, host;
@@ -49,6 +50,9 @@ typedef struct br_cun_config {
      * itself); experts that do not fit stay in the host's. 0: what is free but a
      * reserve. OOM: all else does not fit. */
     uint64_t memory;
+    /* BF16 matrices in 12 bits a weight as well, for steps of few rows, where three
+     * quarters of all memory have room for them. No bit changes. */
+    bool dense;
     uint32_t timeout_s; /* of br_cuda; 0: its own */
     br_cun_costs *plan; /* NULL, or: what is known before weights are sent */
     /* Called now and then while weights are sent; may be NULL. */

@@ -51,6 +51,7 @@ typedef struct cun_launch {
     uint32_t shared;
     uint32_t times; /* rows for each of the step's; 0: one */
     uint32_t experts;
+    uint64_t dense; /* its matrix for few rows, or 0 */
     struct br_nd_args a;
 } cun_launch;
 
@@ -65,7 +66,7 @@ enum {
     CUN_FULL = 100   /* blocks that are enough for a device */
 };
 /* Weights are pieces of one allocation each. */
-enum cun_class { CUN_MATRICES, CUN_ASKED_TILES, CUN_CLASSES };
+enum cun_class { CUN_MATRICES, CUN_ASKED_TILES, CUN_DENSE, CUN_CLASSES };
 typedef struct cun_pile {
     uint64_t at, end; /* of what is left */
 } cun_pile;
@@ -161,7 +162,8 @@ struct br_cun {
     float *hidden, *watched;
     br_watch watch;
     uint64_t weight_bytes, all_bytes, sent, steps, kv_bytes;
-    br_cun_costs costs; /* rest: all memory that was asked for */
+    uint64_t spared, few_steps; /* bytes of weights in a step of few rows */
+    br_cun_costs costs;         /* rest: all memory that was asked for */
 };
 
 /* ---- cuda_memory.c, on either device ---- */
@@ -206,6 +208,10 @@ br_code cun_send_tiles(br_cun *x, const br_gguf_tensor *t,
 uint64_t cun_matrix_bytes(const br_cun *x, uint32_t v);
 /* What passes through on its way to tiles, at once. */
 uint64_t cun_way_of(const br_gguf_tensor *t);
+
+/* ---- cuda_dense.c ---- */
+/* Matrices for steps of few rows, where there is room for them; when all is planned. */
+br_code cun_dense(br_cun *x, br_status *st) BR_MUST_USE;
 
 /* ---- cuda_room.c ---- */
 /* The graph's values, by this model; then memory for all that is no matrix. */

@@ -1,0 +1,138 @@
+/* cuda_dense.c - matrices of tiles once more, dense (node_dense.cuh): three quarters of
+ * their bytes, for steps of few rows, which are bound by those. Prompts read tiles: taking
+ * numbers apart costs them a tenth (packed weights, an H200).
+ *
+ *   which    those that products of tiles read and none of whose pieces lists too much:
+ *            a first look at all of them says so, before memory is asked for
+ *   room     not of the last quarter of the device's memory, or of what is given
+ *   bits     a step's are the same either way
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "drv/cuda/cuda_nodes_int.h"
+
+typedef struct dense {
+    br_cun *x;
+    br_status *st;
+    uint64_t too_many; /* [launch] pieces that list too much, on the device */
+    uint32_t *seen; /* the same here; or that a launch before has the matrix */
+    uint64_t bytes;
+} dense;
+
+static bool
+is_product(const cun_launch *l)
+{
+    return l->grid == CUN_PRODUCT && l->a.m.kind == BR_ND_TILES;
+}
+
+/* The first launch that reads the same matrix. */
+static size_t
+first_of(const br_cun *x, size_t i)
+{
+    const void *q = x->launches.at[i].a.m.q;
+
+    for (size_t k = 0; k < i; k++)
+        if (is_product(&x->launches.at[k]) && x->launches.at[k].a.m.q == q)
+            return k;
+    return i;
+}
+
+static uint64_t
+bytes_of(const struct br_nd_mat *m)
+{
+    return (uint64_t)(m->sub / 16) * (m->n_in / 64) * BR_ND_DENSE_BYTES;
+}
+
+/* Launch i's matrix to memory `to`; 0: counted alone. */
+static br_code
+make(const dense *d, size_t i, uint64_t to)
+{
+    br_cun *x = d->x;
+    struct br_nd_args a = {.m = x->launches.at[i].a.m,
+                           .xq = (void *)(uintptr_t)to,
+                           .met = (void *)(uintptr_t)(d->too_many + 4 * i)};
+
+    return BR_CU(&x->cu, d->st,
+                 cuLaunchKernel(x->fn[CUN_dense], a.m.sub / 16, a.m.n_in / 64,
+                                1, BR_ND_WARPS * 32, 1, 1, 0, x->cu.stream,
+                                (void *[]){&a}, NULL));
+}
+
+/* Which matrices can be dense: seen[i] is 0. */
+static br_code
+look(dense *d)
+{
+    br_cun *x = d->x;
+    const size_t n = x->launches.n;
+
+    BR_TRY(br_cuda_alloc(&x->cu, &d->too_many, 4 * n, d->st));
+    BR_TRY(cun_zero(x, d->too_many, n, d->st));
+    for (size_t i = 0; i < n; i++)
+        if (is_product(&x->launches.at[i]) && first_of(x, i) == i)
+            BR_TRY(make(d, i, 0));
+    BR_TRY(cun_get(x, d->seen, d->too_many, 4 * n, d->st));
+    for (size_t i = 0; i < n; i++) {
+        if (!is_product(&x->launches.at[i]) || first_of(x, i) != i)
+            d->seen[i] = 1;
+        if (d->seen[i] == 0)
+            d->bytes += bytes_of(&x->launches.at[i].a.m);
+    }
+    return BR_OK;
+}
+
+static bool
+has_room(const br_cun *x, uint64_t bytes)
+{
+    size_t is_free = 0, all = 0;
+    uint64_t cap = x->cu.limit, used = x->cu.used;
+
+    if (!cap) {
+        if (x->cu.cuMemGetInfo(&is_free, &all))
+            return false;
+        cap = all;
+        used = all - is_free;
+    }
+    return used + bytes + cun_pick_bytes(x) <= cap / 4 * 3;
+}
+
+static br_code
+make_all(dense *d)
+{
+    br_cun *x = d->x;
+
+    BR_TRY(cun_pile_up(x, CUN_DENSE, d->bytes, d->st));
+    x->costs.dense = d->bytes;
+    for (size_t i = 0; i < x->launches.n; i++) {
+        cun_launch *l = &x->launches.at[i];
+
+        if (!is_product(l))
+            continue;
+        if (first_of(x, i) != i) {
+            l->dense = x->launches.at[first_of(x, i)].dense;
+        } else if (d->seen[i] == 0) {
+            BR_TRY(cun_take(x, CUN_DENSE, &l->dense, bytes_of(&l->a.m), d->st));
+            BR_TRY(make(d, i, l->dense));
+            x->spared +=
+                (uint64_t)l->a.m.sub * 8 * l->a.m.n_in * 2 - bytes_of(&l->a.m);
+        }
+    }
+    return cun_wait(x, d->st);
+}
+
+br_code
+cun_dense(br_cun *x, br_status *st)
+{
+    dense d = {.x = x, .st = st};
+    br_code code;
+
+    if (!x->c.dense || cun_exact_form(x) || x->launches.n == 0)
+        return BR_OK;
+    d.seen = br_try_calloc(x->launches.n, sizeof *d.seen);
+    if (!d.seen)
+        return br_fail(st, BR_E_OOM, "weights: out of memory");
+    code = look(&d);
+    if (code == BR_OK && d.bytes > 0 && has_room(x, d.bytes))
+        code = make_all(&d);
+    br_cuda_free(&x->cu, d.too_many);
+    br_free(d.seen);
+    return code;
+}
