@@ -80,8 +80,6 @@ ki_special(const ki_warp *w, br_ksreg s, unsigned lane)
     case BR_KS_GLOBALTIMER_HI: return ticks(w) >> 32;
     case BR_KS_CLOCK64:
     case BR_KS_GLOBALTIMER: return ticks(w);
-    case BR_KS_ENVREG1:
-    case BR_KS_ENVREG2: return 0;
     case BR_KS_DYN_SMEM: return l->shared_bytes;
     case BR_KS_TOTAL_SMEM: return b->shared_bytes;
     case BR_KS_COUNT: break;

@@ -168,6 +168,11 @@ PROGRAM(arrivals)
     program("arrivals", true);
 }
 
+PROGRAM(workspace)
+{
+    program("workspace", true);
+}
+
 PROGRAM(wide_atomics)
 {
     program("wide_atomics", true);

@@ -57,7 +57,7 @@ typedef enum px_kind {
     O_F32,  /* imm: bits */
     O_F64,  /* imm: bits */
     O_SREG, /* a */
-    O_VAR,  /* a: symbol; imm: plus */
+    O_VAR,  /* a: symbol; imm: plus; b: bits of the address that are left out */
     O_NAME, /* a: a name that is no register or variable: a label, mostly */
     O_VEC,  /* a: first, b: count of operands */
     O_LIST, /* the same in parentheses */

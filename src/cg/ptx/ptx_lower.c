@@ -247,7 +247,12 @@ px_src_class(px_lower *l, const px_opnd *o, br_kclass c, uint32_t *v)
         i.type = br_ksreg_class[o->a] == BR_KC_B64 ? BR_KT_B64 : BR_KT_B32;
         *v = px_resize(l, px_emit(l, &i, NULL), c, false);
         break;
-    case O_VAR: *v = px_resize(l, symbol(l, o), c, false); break;
+    case O_VAR:
+        *v = symbol(l, o);
+        if (o->b)
+            *v = px_do2(l, BR_K_SHR, BR_KT_U64, *v, px_k(l, BR_KC_B32, o->b));
+        *v = px_resize(l, *v, c, false);
+        break;
     case O_VEC: return packed(l, o, c, v);
     default: return unknown_name(l, o);
     }
