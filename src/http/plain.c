@@ -135,6 +135,7 @@ get_stats(const br_http *h, const br_http_conn *c, const br_served *m,
     s->n_done = l.requests_done;
     s->n_rejected = l.requests_rejected;
     s->n_preempted = l.slots_preempted;
+    s->n_parked = l.slots_parked;
 }
 
 void
@@ -379,6 +380,7 @@ put_numbers(br_str *out, const br_engine_stats *s)
         {"out_tokens", (double)s->out_tokens},
         {"done", (double)s->n_done},
         {"preempted", (double)s->n_preempted},
+        {"parked", (double)s->n_parked},
         {"rejected", (double)s->n_rejected},
         {"step_ms", (double)s->step_ns * 1e-6},
         {"plan_us", (double)s->plan_ns * 1e-3},

@@ -136,6 +136,7 @@ put_args(drawing *d, const br_timeline *t, size_t left_out)
     br_json_w_key_u64(&d->w, "cached_tokens", u->n_cached);
     br_json_w_key_u64(&d->w, "completion_tokens", u->n_out);
     br_json_w_key_u64(&d->w, "preempted", u->n_preempted);
+    br_json_w_key_u64(&d->w, "parked", u->n_parked);
     br_json_w_key_f64(&d->w, "kv_page_seconds", u->kv_page_seconds);
     br_json_w_key_u64(&d->w, "marks_left_out", left_out);
     br_json_w_obj_end(&d->w);

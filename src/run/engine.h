@@ -16,10 +16,10 @@
  * cache knew.
  *
  * A reader that cannot keep up calls br_engine_hold: the slot makes no tokens
- * while held. After config.park_ns others that wait get the slot, and the
- * request queues again once it is held no more; after config.hold_ns it ends
- * with TOO_SLOW. So does every slot whose output finds the ring full for that
- * long.
+ * while held. Once it was held config.park_ns longer than not since it got the
+ * slot, others that wait get that, and the request queues again when it is held
+ * no more; held for config.hold_ns at a stretch it ends with TOO_SLOW. So does
+ * every slot whose output finds the ring full for that long.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_ENGINE_H
@@ -81,6 +81,7 @@ typedef struct br_usage {
     br_finish finish;
     uint32_t stop; /* which stop string, of STOP; UINT32_MAX: a token */
     uint32_t n_prompt, n_cached, n_out, n_preempted;
+    uint32_t n_parked; /* lost its slot since its reader was behind */
     /* queue: until it had its first slot; prefill: from there to the first
      * token; first: from submit to the first token; decode: from there on */
     int64_t queue_ns, prefill_ns, first_ns, decode_ns;
@@ -254,7 +255,7 @@ typedef struct br_engine_stats {
     uint32_t n_pages, pages_free, pages_private, pages_prefix;
     uint32_t pages_reserved; /* promised to tenants, used or not */
     uint64_t n_steps, rows_decode, rows_prefill;
-    uint64_t n_done, n_rejected, n_preempted, n_cancelled, n_failed;
+    uint64_t n_done, n_rejected, n_preempted, n_parked, n_cancelled, n_failed;
     uint64_t prompt_tokens, cached_tokens, out_tokens;
     uint64_t prefix_hits, prefix_lookups; /* in tokens */
     int64_t step_ns, plan_ns;             /* of the latest step */

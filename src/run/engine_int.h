@@ -36,6 +36,7 @@ typedef struct request {
     bool suspect; /* was in a step that failed */
     bool is_held; /* as the scheduler knows it */
     int64_t submitted_ns, admitted_ns, first_ns, last_ns, stuck_ns;
+    int64_t behind_ns; /* in this slot, less the time in which it was not */
     br_usage usage;
     br_usage begun; /* what is known with the first token; then constant */
     br_status error;
@@ -116,6 +117,7 @@ struct br_engine {
     br_sampler **sampler; /* [n_slots] */
     request **live;
     uint32_t n_live, n_suspects;
+    int64_t looked_ns, since_look_ns; /* at flags */
     request *ending;
     int32_t *drawn;      /* [max_want] by the tier, beside NULL logits */
     const float *hidden; /* of the latest step, if somebody sums it up */

@@ -126,28 +126,43 @@ is_over(const br_engine *e, const request *r, int64_t now, br_finish *why)
 }
 
 static void
-tell_preempted(br_engine *e, request *r)
+tell_moved(br_engine *e, request *r)
 {
     br_trace_event_put(e->c.trace, BR_TRACE_PREEMPT,
                        &(br_trace_event){.id = r->id, .a = r->slot});
     r->moved = true;
+}
+
+static void
+tell_preempted(br_engine *e, request *r)
+{
+    tell_moved(e, r);
     r->usage.n_preempted++;
     e->now.n_preempted++;
 }
 
-/* Whose reader is behind keeps no slot from others for long. A full ring is not
+/* Whose reader is behind keeps no slot from others for long: of the time that it
+ * has this one, that in which it was not behind counts against the other, so that
+ * who fetches a little now and then has no slot for ever. A full ring is not
  * its reader's doing. */
 static void
-park(br_engine *e, request *r, int64_t now)
+park(br_engine *e, request *r, bool behind)
 {
-    if (now - r->stuck_ns >= e->c.park_ns &&
-        br_sched_park(e->sched, (uint32_t)r->id))
-        tell_preempted(e, r);
+    r->behind_ns =
+        BR_MAX(r->behind_ns + (behind ? 1 : -1) * e->since_look_ns, INT64_C(0));
+    if (!behind || r->behind_ns < e->c.park_ns ||
+        !br_sched_park(e->sched, (uint32_t)r->id))
+        return;
+    tell_moved(e, r);
+    r->usage.n_parked++;
+    e->now.n_parked++;
 }
 
 static void
 look_at_flags(br_engine *e, int64_t now)
 {
+    e->since_look_ns = e->looked_ns ? now - e->looked_ns : 0;
+    e->looked_ns = now;
     for (uint32_t i = 0; i < e->n_live;) {
         request *r = e->live[i];
         bool behind = atomic_load_explicit(&r->held, memory_order_relaxed);
@@ -162,8 +177,7 @@ look_at_flags(br_engine *e, int64_t now)
         if (held != r->is_held)
             br_sched_hold(e->sched, (uint32_t)r->id, held);
         r->is_held = held;
-        if (behind)
-            park(e, r, now);
+        park(e, r, behind);
         i++;
     }
 }
@@ -194,6 +208,7 @@ begin_slot(br_engine *e, const br_sched_op *op)
     const br_lm *lm = e->lm;
 
     r->slot = op->slot;
+    r->behind_ns = 0;
     if (r->sum)
         memset(r->sum, 0, lm->n_embd * sizeof *r->sum);
     if (!r->admitted_ns)

@@ -60,7 +60,7 @@ br_code br_quota_check(const br_quota *q, br_status *st) BR_MUST_USE;
  * histogram whose buckets are 1/16 wide: at most 6.25 % above the truth. */
 typedef struct br_ledger {
     uint64_t tokens_prompted, tokens_cached, tokens_generated;
-    uint64_t slots_admitted, slots_preempted;
+    uint64_t slots_admitted, slots_preempted, slots_parked;
     uint64_t requests_done, requests_rejected;
     double p50_ttft_ms, p99_ttft_ms, p50_decode_ms, p99_decode_ms;
     uint32_t kv_pages_peak;

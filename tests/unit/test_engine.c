@@ -154,6 +154,43 @@ TEST(engine_gives_the_slot_of_who_is_held_to_who_waits)
     ek_close(&k);
 }
 
+/* Its reader comes now and then, and is behind again at once. */
+TEST(engine_gives_the_slot_of_who_is_mostly_held_to_who_waits)
+{
+    ek k;
+    static ek_req r[2];
+    ek_req *all[] = {&r[0], &r[1]};
+    br_engine_stats s;
+
+    ek_open(&k, (br_lm_fake_config){.step_ns = 200000, .n_slots = 1},
+            (br_engine_config){.park_ns = 30000000});
+    for (int i = 0; i < 2; i++) {
+        br_request_desc d;
+
+        ek_prompt(&r[i], 20, (uint64_t)i);
+        d = ek_desc(&r[i], i ? 20 : 1500);
+        ek_submit(&k, &r[i], &d);
+        while (!r[0].n_out) /* it has the slot */
+            (void)br_engine_drain(k.e, 1);
+    }
+    while (!r[0].over && !r[1].over) {
+        br_engine_hold(k.e, r[0].id, true);
+        br_sleep_ns(9000000);
+        br_engine_hold(k.e, r[0].id, false);
+        br_sleep_ns(1000000);
+        while (br_engine_drain(k.e, 100))
+            ;
+    }
+    ck_assert(!r[0].over);
+    ek_await(&k, all, 2);
+    ek_right(&k, &r[0]);
+    br_engine_stats_get(k.e, &s);
+    ck_assert_uint_ge(r[0].usage.n_parked, 1);
+    ck_assert_uint_eq(s.n_parked, r[0].usage.n_parked);
+    ck_assert_uint_eq(s.n_preempted + r[0].usage.n_preempted, 0);
+    ek_close(&k);
+}
+
 TEST(engine_keeps_every_token_while_nobody_drains)
 {
     ek k;

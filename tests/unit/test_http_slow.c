@@ -54,7 +54,13 @@ get_all(const sk *k, int n_choices)
     for (const char *at = a.body; (at = strstr(at, end)); at++)
         n++;
     ck_assert_int_eq(n, n_choices);
-    ck_assert_uint_ge(stats(k).n_preempted, 1);
+    ck_assert_uint_ge(stats(k).n_parked, 1);
+    ck_assert_uint_eq(stats(k).n_preempted, 0);
+    a = sk_ask(k, "GET /metrics", "", NULL);
+    ck_assert_ptr_nonnull(
+        strstr(a.body, "\nbrass_preemptions_total{model_name=\"fake\"} 0\n"));
+    ck_assert_ptr_null(
+        strstr(a.body, "\nbrass_parked_total{model_name=\"fake\"} 0\n"));
     close(fd);
 }
 
