@@ -1,10 +1,11 @@
 /* bench_cuda_chunks.c - the CUDA tier's bits on a GPU, however a prompt is cut.
  *
- *   bench-cuda-chunks N SHAPE...
+ *   bench-cuda-chunks N [--dense] SHAPE...
  *
  * For each shape of random weights: logits of N tokens in chunks of N, 1, 7, 33
  * and 130 must have the same bits, and so must steps of 1 to 64 rows, each of a slot
- * of its own somewhere in those tokens; of a small shape also their NMSE against
+ * of its own somewhere in those tokens (--dense: by matrices of 12 bits a weight, where N
+ * tokens at once, beyond 64, go by tiles); of a small shape also their NMSE against
  * the reference tier. Exit 0, 1 when bits differ, 5 without a device.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "kit.h"
@@ -114,12 +115,13 @@ slots_alike(const br_model *m, const int32_t *tokens, uint32_t n,
 }
 
 static int
-shape(const char *spec, uint32_t n)
+shape(const char *spec, uint32_t n, bool dense)
 {
     static const uint32_t chunks[] = {1, 7, 33, 130};
     const br_oracle_config rc = {.act = BR_REF_QUANTISED, .n_ctx = n + 16};
     const br_oracle_config cc = {.gpu = {.tier = "cuda"},
                                  .kv = BR_Q_F16,
+                                 .gpu_dense = dense,
                                  .n_ctx = n + 16,
                                  .max_rows = n,
                                  .max_want = n};
@@ -138,6 +140,8 @@ shape(const char *spec, uint32_t n)
     for (uint32_t i = 0; i < n; i++)
         tokens[i] = (int32_t)(i * 37 % vocab);
     float *all = logits_of(m, &cc, tokens, n, 0, &o);
+    if (dense && br_cun_costs_of(o.cun).dense == 0)
+        bad = 1, printf("no matrix is dense;");
     printf("%-26s", spec);
     for (size_t k = 0; k < BR_COUNT(chunks); k++) {
         float *got = logits_of(m, NULL, tokens, n, chunks[k], &o);
@@ -177,13 +181,14 @@ int
 main(int argc, char **argv)
 {
     const int n = argc > 1 ? atoi(argv[1]) : 0;
+    const bool dense = argc > 2 && strcmp(argv[2], "--dense") == 0;
     int bad = 0;
 
-    if (n <= 0 || argc < 3) {
-        fprintf(stderr, "bench-cuda-chunks N SHAPE...\n");
+    if (n <= 0 || argc < 3 + dense) {
+        fprintf(stderr, "bench-cuda-chunks N [--dense] SHAPE...\n");
         return 2;
     }
-    for (int i = 2; i < argc; i++)
-        bad |= shape(argv[i], (uint32_t)n);
+    for (int i = 2 + dense; i < argc; i++)
+        bad |= shape(argv[i], (uint32_t)n, dense);
     return bad;
 }
