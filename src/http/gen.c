@@ -6,6 +6,7 @@
 #include "base/thread.h"
 #include "http/tale.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -320,8 +321,14 @@ keep_logprobs(br_choice *c, const br_output *o)
     /* those of the answer: it begins behind a thought and has no calls */
     if (br_think_now(&c->think) || c->calls.n)
         return;
-    for (uint32_t i = 0; i < g->lp_row && i < o->head.n_logprobs; i++)
-        g->failed |= !br_vec_push(&c->lp, o->logprobs[i]);
+    /* Fewer tokens may come than were asked for: rows are of one length. */
+    for (uint32_t i = 0; o->head.n_logprobs && i < g->lp_row; i++) {
+        br_logprob l = {-1, NAN};
+
+        if (i < o->head.n_logprobs)
+            l = o->logprobs[i];
+        g->failed |= !br_vec_push(&c->lp, l);
+    }
 }
 
 void

@@ -57,7 +57,7 @@ br_gen_put_logprobs(const br_gen *g, const br_choice *c, size_t from,
         br_str_puts(out, i > from ? ",{" : "{");
         put_token(g, &c->lp.at[i], out);
         PUT(out, ",\"top_logprobs\":[");
-        for (uint32_t k = 1; k < g->lp_row; k++) {
+        for (uint32_t k = 1; k < g->lp_row && c->lp.at[i + k].id >= 0; k++) {
             br_str_puts(out, k > 1 ? ",{" : "{");
             put_token(g, &c->lp.at[i + k], out);
             PUT(out, "}");

@@ -1,6 +1,6 @@
 /* test_http_fields.c - fields that clients of other servers send.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "t.h"
+#include "serve_kit.h"
 
 #include "http/ask.h"
 
@@ -249,4 +249,39 @@ TEST(who_says_a_message_reaches_the_template)
     ck_assert_uint_eq(a.messages.n, 1);
     ck_assert_str_eq(br_json_get(a.messages.at[0].json, "name")->s, "Ann");
     br_ask_fini(&a);
+}
+
+/* Of ten alternatives that were asked for a form leaves one, twice, and then two:
+ * each token has its own, and no more. */
+TEST(logprobs_of_a_form_are_each_tokens_own)
+{
+    static const struct {
+        const char *path, *more, *first, *next, *last;
+    } of[] = {
+        {"POST /v1/chat/completions",
+         "\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],"
+         "\"logprobs\":true,\"top_logprobs\":10",
+         "\"top_logprobs\":[{\"token\":\"x\",\"logprob\":0,\"bytes\":[120]}]}",
+         "\"top_logprobs\":[{\"token\":\"y\",\"logprob\":0,\"bytes\":[121]}]}",
+         "\"top_logprobs\":[{\"token\":\"a\",\"logprob\":-0.693147,\"bytes\":"
+         "[97]},{\"token\":\"b\",\"logprob\":-0.693147,\"bytes\":[98]}]}"},
+        {"POST /v1/completions", "\"prompt\":\"Hi\",\"logprobs\":10",
+         "{\"x\":0}", "{\"y\":0}", "{\"a\":-0.693147,\"b\":-0.693147}"},
+    };
+    sk k;
+
+    sk_open(&k, &(sk_config){0});
+    for (int i = 0; i < 4; i++) {
+        sk_answer a =
+            sk_ask(&k, of[i / 2].path, "",
+                   t_printf("{%s,\"guided_choice\":[\"xya\",\"xyb\"],"
+                            "\"stream\":%s}",
+                            of[i / 2].more, i % 2 ? "true" : "false"));
+
+        ck_assert_msg(strstr(a.body, of[i / 2].first) &&
+                          strstr(a.body, of[i / 2].next) &&
+                          strstr(a.body, of[i / 2].last),
+                      "%s", a.body);
+    }
+    sk_close(&k);
 }
