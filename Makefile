@@ -109,7 +109,7 @@ objs     = $(patsubst %.c,$(B)/%.o,$(sort $(wildcard $(1))))
 # What is not the same text in a sanitizer's build: warnings of copies.
 kernels: $(call objs,src/drv/cpu/*.c src/drv/sim/sim_lane*.c src/drv/sim/sim_decode.c)
 ROOMS    := $(filter-out cli,$(patsubst src/%/,%,$(sort $(wildcard src/*/))))
-LIB_OBJ  := $(call objs,$(ROOMS:%=src/%/*.c) $(ROOMS:%=src/%/*/*.c))
+LIB_OBJ  := $(filter-out %/cuda_13.o,$(call objs,$(ROOMS:%=src/%/*.c) $(ROOMS:%=src/%/*/*.c)))
 CLI_OBJ  := $(call objs,src/cli/*.c)
 T_OBJ    := $(call objs,tests/*.c)
 UNIT_OBJ := $(call objs,tests/unit/*.c)

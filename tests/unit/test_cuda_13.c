@@ -1,0 +1,131 @@
+/* test_cuda_13.c - programs that nvcc 13 linked ask libbrasscuda.so for names of
+ * libcudart.so.13, some of which have other arguments than CUDA 12's.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "t.h"
+
+#include "cuda/cuda_runtime_api.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+static void *lib;
+
+static void *
+in_13(const char *name)
+{
+    void *fn = dlvsym(lib, name, "libcudart.so.13");
+
+    ck_assert_msg(fn != NULL, "%s: %s", name, dlerror());
+    return fn;
+}
+
+static void
+open_lib(void)
+{
+    const char *at = t_repo(t_printf("build/%s/libbrasscuda.so", t_conf()));
+
+    if (t_sanitized())
+        t_skip("the library is not loaded beside a sanitizer's");
+    lib = dlopen(at, RTLD_NOW | RTLD_LOCAL);
+    ck_assert_msg(lib != NULL, "%s", dlerror());
+}
+
+/* Places of the fields as nvcc 13's header has them. */
+TEST(cuda_13_has_properties_of_its_own)
+{
+    cudaError_t (*props)(void *, int);
+    cudaError_t (*version)(int *);
+    unsigned char p[1008 + 8];
+    int v, mps, attribute;
+    cudaError_t (*get)(int *, cudaDeviceAttr, int);
+
+    open_lib();
+    *(void **)&props = in_13("cudaGetDeviceProperties");
+    *(void **)&version = in_13("cudaRuntimeGetVersion");
+    *(void **)&get = dlsym(lib, "cudaDeviceGetAttribute");
+    memset(p, 0xa5, sizeof p);
+    ck_assert_int_eq(props(p, 0), cudaSuccess);
+    ck_assert_int_eq(props(p, 1), cudaErrorInvalidDevice);
+    ck_assert_int_eq(props(NULL, 0), cudaErrorInvalidValue);
+    memcpy(&v, p + 308, 4); /* warpSize */
+    ck_assert_int_eq(v, 32);
+    memcpy(&mps, p + 384, 4);
+    ck_assert_int_eq(get(&attribute, cudaDevAttrMultiProcessorCount, 0),
+                     cudaSuccess);
+    ck_assert_int_eq(mps, attribute);
+    memcpy(&v, p + 752, 4); /* unifiedFunctionPointers */
+    ck_assert_int_eq(v, 1);
+    ck_assert_int_eq(p[1007], 0);
+    ck_assert_int_eq(p[1008], 0xa5);
+    ck_assert_int_eq(version(&v), cudaSuccess);
+    ck_assert_int_eq(v, 13000);
+    *(void **)&version = dlsym(lib, "cudaRuntimeGetVersion");
+    ck_assert_int_eq(version(&v), cudaSuccess);
+    ck_assert_int_eq(v, 12000);
+}
+
+TEST(cuda_13_takes_places_of_memory)
+{
+    cudaError_t (*prefetch)(const void *, size_t, cudaMemLocation, unsigned,
+                            cudaStream_t);
+    cudaError_t (*advise)(const void *, size_t, cudaMemoryAdvise,
+                          cudaMemLocation);
+    cudaError_t (*get)(void **, size_t, unsigned);
+    const cudaMemLocation device = {cudaMemLocationTypeDevice, 0};
+    const cudaMemLocation host = {cudaMemLocationTypeHost, 0};
+    const cudaMemLocation other = {cudaMemLocationTypeDevice, 7};
+    void *p;
+
+    open_lib();
+    *(void **)&prefetch = in_13("cudaMemPrefetchAsync");
+    *(void **)&advise = in_13("cudaMemAdvise");
+    *(void **)&get = dlsym(lib, "cudaMallocManaged");
+    ck_assert_int_eq(get(&p, 4096, cudaMemAttachGlobal), cudaSuccess);
+    ck_assert_int_eq(prefetch(p, 4096, device, 0, NULL), cudaSuccess);
+    ck_assert_int_eq(prefetch(p, 4096, host, 0, NULL), cudaSuccess);
+    ck_assert_int_eq(prefetch(p, 4096, other, 0, NULL), cudaErrorInvalidDevice);
+    ck_assert_int_eq(prefetch(p, 4096, device, 1, NULL), cudaErrorInvalidValue);
+    ck_assert_int_eq(advise(p, 4096, cudaMemAdviseSetReadMostly, device),
+                     cudaSuccess);
+    ck_assert_int_eq(advise(p, 4096, cudaMemAdviseSetReadMostly, other),
+                     cudaErrorInvalidDevice);
+}
+
+/* The number of edges is another argument: it was taken for 0, in silence. */
+TEST(cuda_13_draws_edges_of_graphs)
+{
+    cudaError_t (*edges)(cudaGraph_t, const cudaGraphNode_t *,
+                         const cudaGraphNode_t *, const void *, size_t);
+    cudaError_t (*list)(cudaGraph_t, cudaGraphNode_t *, cudaGraphNode_t *,
+                        void *, size_t *);
+    cudaError_t (*create)(cudaGraph_t *, unsigned);
+    cudaError_t (*empty)(cudaGraphNode_t *, cudaGraph_t,
+                         const cudaGraphNode_t *, size_t);
+    cudaError_t (*capture)(cudaStream_t, cudaStreamCaptureStatus *,
+                           unsigned long long *, void *, void *, void *,
+                           size_t *);
+    cudaGraphNode_t a, b, from, to;
+    unsigned char data[8] = {1};
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusActive;
+    cudaGraph_t g;
+    size_t n = 0;
+
+    open_lib();
+    *(void **)&edges = in_13("cudaGraphAddDependencies");
+    *(void **)&list = in_13("cudaGraphGetEdges");
+    *(void **)&capture = in_13("cudaStreamGetCaptureInfo");
+    *(void **)&create = dlsym(lib, "cudaGraphCreate");
+    *(void **)&empty = dlsym(lib, "cudaGraphAddEmptyNode");
+    ck_assert_int_eq(create(&g, 0), cudaSuccess);
+    ck_assert_int_eq(empty(&a, g, NULL, 0), cudaSuccess);
+    ck_assert_int_eq(empty(&b, g, NULL, 0), cudaSuccess);
+    ck_assert_int_eq(edges(g, &a, &b, data, 1), cudaErrorNotSupported);
+    ck_assert_int_eq(edges(g, &a, &b, NULL, 1), cudaSuccess);
+    ck_assert_int_eq(list(g, NULL, NULL, NULL, &n), cudaSuccess);
+    ck_assert_uint_eq(n, 1);
+    ck_assert_int_eq(list(g, &from, &to, data, &n), cudaSuccess);
+    ck_assert(n == 1 && from == a && to == b && data[0] == 0);
+    ck_assert_int_eq(capture(NULL, &status, NULL, &g, NULL, NULL, &n),
+                     cudaSuccess);
+    ck_assert_int_eq(status, cudaStreamCaptureStatusNone);
+}
