@@ -83,13 +83,20 @@ br_cli_env(const br_cli *cli, const char *name)
 }
 
 bool
-br_cli_styled(const br_cli *cli, FILE *f)
+br_cli_dumb(const br_cli *cli)
 {
     const char *term = br_cli_env(cli, "TERM");
+
+    return term && strcmp(term, "dumb") == 0;
+}
+
+bool
+br_cli_styled(const br_cli *cli, FILE *f)
+{
     int fd = fileno(f);
 
     return fd >= 0 && isatty(fd) && !br_cli_env(cli, "NO_COLOR") &&
-           !(term && strcmp(term, "dumb") == 0);
+           !br_cli_dumb(cli);
 }
 
 bool

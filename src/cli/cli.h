@@ -62,6 +62,8 @@ size_t br_opt_list(const br_cli *cli, br_opt_id id, const char *const **out);
 
 /* A variable of the environment that is not empty, or NULL. */
 const char *br_cli_env(const br_cli *cli, const char *name);
+/* TERM says that a terminal obeys no escape sequences. */
+bool br_cli_dumb(const br_cli *cli);
 /* May what is written to f be dim? Only on a terminal that is not dumb, and
  * while NO_COLOR is not set. */
 bool br_cli_styled(const br_cli *cli, FILE *f);

@@ -7,6 +7,7 @@
 #include "model/model.h"
 #include "run/lm_model.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #define SECOND    1000000000
@@ -22,8 +23,20 @@ br_progress_begin(br_progress *p, const br_cli *cli, const char *what,
     const int fd = fileno(cli->err);
 
     *p = (br_progress){.f = cli->err, .what = what, .total = total};
-    p->terminal = fd >= 0 && isatty(fd);
+    p->terminal = fd >= 0 && isatty(fd) && !br_cli_dumb(cli);
     p->begin_ns = br_now_ns();
+}
+
+/* Characters of a line that is to rewrite itself: one that wraps cannot. */
+static size_t
+columns(FILE *f)
+{
+    struct winsize w = {0};
+    int fd = fileno(f);
+
+    return fd >= 0 && ioctl(fd, TIOCGWINSZ, &w) == 0 && w.ws_col > 1
+               ? w.ws_col - 1u
+               : SIZE_MAX;
 }
 
 static void
@@ -47,6 +60,7 @@ write_line(br_progress *p, uint64_t done, int64_t took)
     else
         (void)snprintf(to + n, size - n, " %llu (%lld s)",
                        (unsigned long long)done, (long long)(took / SECOND));
+    to[BR_MIN(columns(p->f), size - 1)] = 0;
 }
 
 void

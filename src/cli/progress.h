@@ -1,8 +1,9 @@
 /* progress.h - "lowering 31% (3900 of 12738, 4 s)" for whoever watches.
  *
- * A line on stderr that rewrites itself, only if stderr is a terminal and the
- * work has taken a second; ten times a second at most; gone at the end. One
- * thread, one at a time; what others log meanwhile goes above it.
+ * A line on stderr that rewrites itself, only if stderr is a terminal that can
+ * and the work has taken a second; ten times a second at most; as long as the
+ * terminal is wide; gone at the end. One thread, one at a time; what others log
+ * meanwhile goes above it.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BR_PROGRESS_H
 #define BR_PROGRESS_H

@@ -9,9 +9,11 @@
 
 #include "t.h"
 
+#include <pty.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 typedef struct said {
@@ -616,4 +618,42 @@ TEST(progress_stays_below_what_is_logged)
     ck_assert_str_eq(text[1], "d\n");
     free(text[0]);
     free(text[1]);
+}
+
+/* What a line at a terminal of so many columns is, of such a TERM. */
+static const char *
+line_at(unsigned short columns, const char *term)
+{
+    struct winsize size = {.ws_row = 24, .ws_col = columns};
+    char *env[] = {t_printf("TERM=%s", term), NULL};
+    static char got[200];
+    ssize_t n = 0;
+    br_progress p;
+    int us, it;
+    FILE *f;
+
+    ck_assert_int_eq(openpty(&us, &it, NULL, NULL, &size), 0);
+    f = fdopen(it, "w");
+    br_progress_begin(&p, &(br_cli){.err = f, .env = env}, "packing weights",
+                      4);
+    br_progress_at(&p, 1, p.begin_ns + INT64_C(1000000000));
+    if (p.shown)
+        n = read(us, got, sizeof got - 1);
+    ck_assert_int_ge(n, 0);
+    got[n] = 0;
+    fclose(f);
+    close(us);
+    return got;
+}
+
+/* A line that wraps cannot be rewritten: each time it leaves one behind. */
+TEST(progress_fits_the_terminal)
+{
+    ck_assert_str_eq(line_at(80, "xterm"),
+                     "\rpacking weights 25% (1 of 4, 1 s)\033[K");
+    ck_assert_str_eq(line_at(20, "xterm"), "\rpacking weights 25%\033[K");
+    ck_assert_str_eq(line_at(18, "xterm"), "\rpacking weights 2\033[K");
+    ck_assert_str_eq(line_at(0, ""), "\rpacking weights 25% (1 of 4, 1 s)"
+                                     "\033[K");
+    ck_assert_str_eq(line_at(80, "dumb"), "");
 }
