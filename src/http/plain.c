@@ -483,19 +483,59 @@ put_ledger(br_str *out, uint32_t tenant, const br_ledger *l, const br_quota *q)
     br_json_w_obj_end(&w);
 }
 
+typedef struct of_tenant {
+    uint32_t id;
+    br_quota *quota;
+    bool found;
+} of_tenant;
+
+static bool
+take_quota(void *ctx, const br_tenant *t)
+{
+    of_tenant *of = ctx;
+
+    if (t->id == of->id) {
+        *of->quota = t->quota;
+        of->found = true;
+    }
+    return !of->found;
+}
+
+/* Of the engine, or of the store where all models rest. */
+static br_code
+find_quota(br_http *h, uint32_t tenant, br_quota *out, br_status *st)
+{
+    of_tenant of = {tenant, out, false};
+
+    if (h->model)
+        of.found = br_engine_tenant_quota(h->model->m.engine, tenant, out);
+    else
+        BR_TRY(br_tstore_each(h->store, take_quota, &of, st));
+    return of.found ? BR_OK : br_fail(st, BR_E_NOT_FOUND, "no such tenant");
+}
+
+static bool
+is_there(br_http *h, uint32_t tenant, br_status *st)
+{
+    br_quota q;
+
+    return find_quota(h, tenant, &q, st) == BR_OK;
+}
+
 /* "me", a tenant's number, or its name; -1: there is none of it, or *st says why it
  * cannot be looked up. */
 static int64_t
 tenant_of(br_http *h, const br_http_conn *c, br_text word, br_status *st)
 {
+    bool any = c->admin && h->store; /* whose key is none of theirs */
     char name[BR_TENANT_NAME];
     br_tenant t;
     int64_t n;
 
-    if (br_text_is(word, "me"))
+    if (br_text_is(word, "me") && !any)
         return c->tenant;
-    if (br_json_to_i64(word, &n) && n >= 0 && n < BR_MAX_TENANTS)
-        return n;
+    if (br_json_to_i64(word, &n) && n >= any && n < BR_MAX_TENANTS)
+        return !any || is_there(h, (uint32_t)n, st) ? n : -1;
     if (!h->store || !br_http_word(word, name, sizeof name) ||
         br_tstore_find(h->store, name, &t, st) != BR_OK)
         return -1;
@@ -526,37 +566,6 @@ own_tenant(br_http *h, br_http_conn *c)
         return true;
     }
     return false;
-}
-
-typedef struct of_tenant {
-    uint32_t id;
-    br_quota *quota;
-    bool found;
-} of_tenant;
-
-static bool
-take_quota(void *ctx, const br_tenant *t)
-{
-    of_tenant *of = ctx;
-
-    if (t->id == of->id) {
-        *of->quota = t->quota;
-        of->found = true;
-    }
-    return !of->found;
-}
-
-/* Of the engine, or of the store where all models rest. */
-static br_code
-find_quota(br_http *h, uint32_t tenant, br_quota *out, br_status *st)
-{
-    of_tenant of = {tenant, out, false};
-
-    if (h->model)
-        of.found = br_engine_tenant_quota(h->model->m.engine, tenant, out);
-    else
-        BR_TRY(br_tstore_each(h->store, take_quota, &of, st));
-    return of.found ? BR_OK : br_fail(st, BR_E_NOT_FOUND, "no such tenant");
 }
 
 /* With a file: all there ever was, up to a second ago. */

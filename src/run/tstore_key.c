@@ -51,6 +51,11 @@ br_tstore_check_name(const char *name, br_status *st)
     if (strspn(name, may) != n)
         return br_fail(st, BR_E_USAGE,
                        "tenant '%s': letters, digits, - . _ and @ only", name);
+    /* /v1/tenants/WORD/usage takes either */
+    if (strspn(name, "0123456789") == n || strcmp(name, "me") == 0)
+        return br_fail(st, BR_E_USAGE,
+                       "tenant '%s': neither 'me' nor a number is a name",
+                       name);
     return BR_OK;
 }
 

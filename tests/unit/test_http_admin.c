@@ -62,6 +62,10 @@ bearer(const char *body)
 
 TEST(tenants_are_made_changed_and_given_new_keys)
 {
+    static const char *const nobody[] = {
+        "GET /v1/tenants/me/usage", "GET /v1/tenants/me/requests",
+        "GET /v1/tenants/0/requests", "GET /v1/tenants/9/requests",
+        "GET /v1/tenants/9/usage"};
     admin s;
     sk_answer a;
     char *old, *key;
@@ -99,6 +103,12 @@ TEST(tenants_are_made_changed_and_given_new_keys)
         sk_ask(&s.k, "GET /v1/tenants/al/usage", ADMIN, NULL).status, 200);
     ck_assert_int_eq(
         sk_ask(&s.k, "GET /v1/tenants/bo/usage", ADMIN, NULL).status, 404);
+    for (size_t i = 0; i < BR_COUNT(nobody); i++) {
+        a = sk_ask(&s.k, nobody[i], ADMIN, NULL);
+        ck_assert_msg(a.status == 404 && strstr(a.body, "no such tenant") &&
+                          strstr(a.body, "\"code\":null"),
+                      "%s: %s", nobody[i], a.body);
+    }
     ck_assert_int_eq(sk_ask(&s.k, "GET /v1/tenants/al/usage", key, NULL).status,
                      200);
     ck_assert_int_eq(sk_ask(&s.k, "GET /v1/tenants/bo/usage", key, NULL).status,

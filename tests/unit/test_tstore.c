@@ -120,6 +120,8 @@ refuses_what_is_wrong(const char *path)
     ck_assert_int_eq(br_tstore_create(s, "a b", &q, &id, key, NULL),
                      BR_E_USAGE);
     ck_assert_int_eq(br_tstore_create(s, "", &q, &id, key, NULL), BR_E_USAGE);
+    ck_assert_int_eq(br_tstore_create(s, "7", &q, &id, key, NULL), BR_E_USAGE);
+    ck_assert_int_eq(br_tstore_create(s, "me", &q, &id, key, NULL), BR_E_USAGE);
     ck_assert_int_eq(br_tstore_find(s, "b", &t, NULL), BR_E_NOT_FOUND);
     ck_assert_int_eq(br_tstore_set(s, "b", &q, NULL), BR_E_NOT_FOUND);
     ck_assert_int_eq(br_tstore_rotate(s, "b", key, NULL), BR_E_NOT_FOUND);
