@@ -34,8 +34,11 @@ br_on_health(br_http *h, br_http_conn *c)
 void
 br_on_drain(br_http *h, br_http_conn *c)
 {
+    br_str out = {0};
+
     h->leaving = true;
-    br_on_health(h, c);
+    br_str_puts(&out, "{\"status\":\"draining\"}");
+    br_reply_json(h, c, &out);
 }
 
 void
