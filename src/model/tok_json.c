@@ -475,6 +475,15 @@ build(br_tj *x)
     return br_tok_finish(t, x->st);
 }
 
+/* What only says where in a document: in which. */
+static br_code
+in_file(br_tj *x, const char *name, br_code code)
+{
+    if (code != BR_OK && strncmp(x->st->msg, name, strlen(name)) != 0)
+        return br_prefix(x->st, "%s", name);
+    return code;
+}
+
 static br_code
 load(br_tj *x, br_text json, br_text config)
 {
@@ -487,7 +496,8 @@ load(br_tj *x, br_text json, br_text config)
                        "tokenizer.json: %zu bytes are more than %d", json.n,
                        BR_TOK_MAX_JSON);
     if (config.n) {
-        BR_TRY(br_json_parse(&v, &x->arena, config.p, config.n, 0, x->st));
+        code = br_json_parse(&v, &x->arena, config.p, config.n, 0, x->st);
+        BR_TRY(in_file(x, "tokenizer_config.json", code));
         if (v->kind != BR_J_OBJ)
             return br_fail(x->st, BR_E_FORMAT,
                            "tokenizer_config.json: it is no object");
@@ -496,7 +506,7 @@ load(br_tj *x, br_text json, br_text config)
     br_json_open(&r, json.p, json.n, 0, x->st);
     code = read_document(x, &r);
     br_json_close(&r);
-    BR_TRY(code);
+    BR_TRY(in_file(x, "tokenizer.json", code));
     return build(x);
 }
 

@@ -475,6 +475,27 @@ TEST(tok_json_malformed_is_refused_with_its_place)
     }
 }
 
+TEST(tok_json_says_in_which_file_the_mistake_is)
+{
+    static const struct {
+        const char *json, *config, *why;
+    } bad[] = {
+        {"{\"model\":{", "", "tokenizer.json: line 1 column 11: "},
+        {"", "", "tokenizer.json: line 1 column 1: "},
+        {"{}", "{\"a\":", "tokenizer_config.json: line 1 column 6: "},
+        {"{}", "[]", "tokenizer_config.json: it is no object"},
+    };
+
+    for (size_t i = 0; i < BR_COUNT(bad); i++) {
+        br_status st = {0};
+        br_tok *t;
+
+        ck_assert_int_ne(load(&t, bad[i].json, bad[i].config, &st), BR_OK);
+        ck_assert_msg(strncmp(st.msg, bad[i].why, strlen(bad[i].why)) == 0,
+                      "'%s' does not begin with '%s'", st.msg, bad[i].why);
+    }
+}
+
 /* ---- a real vocabulary both ways --------------------------------------- */
 
 static void
