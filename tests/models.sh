@@ -109,7 +109,7 @@ too_small() {
 admin() {
     echo a-line-of-twenty-characters >"$dir/key"
     start "$dir/a.gguf" "$dir/b.gguf" --db "$dir/t.db" --admin-key-file "$dir/key" && await here2 ab || return 1
-    ./brass tenant create me --db "$dir/t.db" >"$dir/me" 2>/dev/null
+    ./brass tenant create alice --db "$dir/t.db" >"$dir/me" 2>/dev/null
     await says a 200 && await says b 200 || return 1 # heard of within a second
     (n=0; while [ $n -lt 30 ]; do says a 200 && says b 200 || echo no; n=$((n + 1)); done) >"$dir/asks" &
     asks=$!
