@@ -253,14 +253,22 @@ bpe_piece(const br_tok *t, br_tok_work *w, br_text piece, bool prefix)
     return false;
 }
 
+static bool
+is_blank(const uint8_t *p, const uint8_t *end)
+{
+    return end - p >= BR_TOK_BLANK_BYTES &&
+           memcmp(p, BR_TOK_BLANK, BR_TOK_BLANK_BYTES) == 0;
+}
+
 /* Copies a piece into w->text with U+2581 for each space. */
 static void
 with_blanks(const br_tok *t, br_tok_work *w, br_text piece, bool prefix)
 {
+    const uint8_t *p = (const uint8_t *)piece.p;
     size_t at = 0;
 
     br_str_clear(&w->text);
-    if (prefix)
+    if (prefix && !(t->prefix_lacks && (*p == ' ' || is_blank(p, p + piece.n))))
         br_str_put(&w->text, BR_TOK_BLANK, BR_TOK_BLANK_BYTES);
     if (!t->blanks)
         at = piece.n, br_str_put(&w->text, piece.p, piece.n);
@@ -279,34 +287,38 @@ with_blanks(const br_tok *t, br_tok_work *w, br_text piece, bool prefix)
         w->code = BR_E_OOM;
 }
 
-static bool
-is_blank(const uint8_t *p, const uint8_t *end)
+/* Of a word that begins at p. */
+static const uint8_t *
+word_end(const br_tok *t, const uint8_t *p, const uint8_t *end)
 {
-    return end - p >= BR_TOK_BLANK_BYTES &&
-           memcmp(p, BR_TOK_BLANK, BR_TOK_BLANK_BYTES) == 0;
+    const uint8_t *q = p;
+
+    while (q < end && is_blank(q, end)) {
+        if (t->blank_each && q > p)
+            return q;
+        q += BR_TOK_BLANK_BYTES;
+    }
+    do
+        q = q < end ? memchr(q + 1, BR_TOK_BLANK[0], (size_t)(end - q) - 1)
+                    : NULL;
+    while (q && !is_blank(q, end));
+    return q ? q : end;
 }
 
 /* SPM and MPE: all of the text is one word, but where no token goes from
- * something else on to a blank, words begin at blanks. */
+ * something else on to a blank, or may not, words begin at blanks. */
 static bool
 blank_words(void *ctx, const uint8_t *p, size_t n)
 {
     struct words *x = ctx;
-    const uint8_t *end = p + n, *from = p, *q = p;
+    const uint8_t *end = p + n, *to;
 
-    if (!x->t->split_at_blank)
+    if (!x->t->split_at_blank && !x->t->blank_each)
         return br_tok_word(x->t, x->w, p, n);
-    while (q < end) {
-        while (q < end && is_blank(q, end))
-            q += BR_TOK_BLANK_BYTES;
-        do
-            q = q < end ? memchr(q + 1, BR_TOK_BLANK[0], (size_t)(end - q) - 1)
-                        : NULL;
-        while (q && !is_blank(q, end));
-        q = q ? q : end;
-        if (!br_tok_word(x->t, x->w, from, (size_t)(q - from)))
+    for (; p < end; p = to) {
+        to = word_end(x->t, p, end);
+        if (!br_tok_word(x->t, x->w, p, (size_t)(to - p)))
             return false;
-        from = q;
     }
     return true;
 }

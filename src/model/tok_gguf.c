@@ -212,6 +212,8 @@ read_flags(br_tok *t, const br_gguf *g, br_status *st)
     BR_TRY(bool_key(g, "add_sep_token", &t->add_sep, st));
     BR_TRY(bool_key(g, "add_space_prefix", &t->space_prefix, st));
     BR_TRY(bool_key(g, "brass_space_prefix_once", &t->prefix_once, st));
+    BR_TRY(bool_key(g, "brass_space_prefix_lacks", &t->prefix_lacks, st));
+    BR_TRY(bool_key(g, "brass_blank_each", &t->blank_each, st));
     BR_TRY(bool_key(g, "brass_nfc", &t->nfc, st));
     BR_TRY(bool_key(g, "remove_extra_whitespaces", &t->squeeze_spaces, st));
     BR_TRY(bool_key(g, "normalizer.lowercase", &t->lower, st));

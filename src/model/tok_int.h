@@ -146,6 +146,8 @@ struct br_tok {
     uint32_t n_lead;
     bool space_prefix; /* a blank before the text */
     bool prefix_once;  /* not again after a special token */
+    bool prefix_lacks; /* only where the text begins with none */
+    bool blank_each;   /* each U+2581 begins a word, also of several */
     bool blanks;       /* spaces become U+2581 */
     bool clean_spaces;
     bool ignore_merges;

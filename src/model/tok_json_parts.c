@@ -332,6 +332,10 @@ metaspace(br_tj *x, const br_json *part)
         return br_fail(x->st, BR_E_UNSUPPORTED,
                        "pre_tokenizer: a Metaspace replaces by U+2581 only");
     x->t->blanks = true;
+    if (x->t->kind == BR_TOK_MPE) {
+        x->t->prefix_lacks = true;
+        x->t->blank_each = br_tj_bool(part, "split", true);
+    }
     if (scheme) {
         x->t->space_prefix = strcmp(scheme, "never") != 0;
         x->t->prefix_once = strcmp(scheme, "first") == 0;

@@ -190,6 +190,10 @@ put_habits(out *o)
 {
     if (o->t->space_prefix && o->t->prefix_once)
         br_gguf_w_bool(o->w, PREFIX "brass_space_prefix_once", true);
+    if (o->t->space_prefix && o->t->prefix_lacks)
+        br_gguf_w_bool(o->w, PREFIX "brass_space_prefix_lacks", true);
+    if (o->t->blank_each)
+        br_gguf_w_bool(o->w, PREFIX "brass_blank_each", true);
     if (o->t->nfc)
         br_gguf_w_bool(o->w, PREFIX "brass_nfc", true);
     if (o->t->n_lead)

@@ -645,13 +645,13 @@ TEST(hf_all_that_end_an_answer_are_kept)
 }
 
 /* "first": a blank goes before the text, not before what a special token is
- * followed by, as in every message of a chat. */
+ * followed by. None goes before another. */
 TEST(hf_blank_before_the_first_piece_only)
 {
-    static const struct {
-        const char *scheme, *ids;
-    } rows[] = {
-        {"first", "3 6 2 6"}, {"always", "3 6 2 3 6"}, {"never", "6 2 6"}};
+    static const char *const rows[][3] = {
+        {"first", "false", "3 6 2 6 2 7 6"},
+        {"always", "false", "3 6 2 3 6 2 7 6"},
+        {"never", "true", "6 2 6 2 3 3 6"}};
     const char *dir = t_tmpdir();
     br_status st = {0};
     br_gguf *g, *back;
@@ -661,20 +661,20 @@ TEST(hf_blank_before_the_first_piece_only)
     there_and_back(g, "LlamaForCausalLM");
     br_gguf_close(g);
     for (size_t i = 0; i < BR_COUNT(rows); i++) {
-        hfk_put(
-            dir, "tokenizer.json",
-            t_printf("{\"added_tokens\":[{\"id\":2,\"content\":\"</s>\","
-                     "\"special\":true}],\"pre_tokenizer\":{\"type\":"
-                     "\"Metaspace\",\"replacement\":\"\u2581\","
-                     "\"prepend_scheme\":\"%s\",\"split\":false},\"model\":"
-                     "{\"type\":\"BPE\",\"unk_token\":\"<unk>\",\"merges\":"
-                     "[\"a b\"],\"vocab\":{\"<unk>\":0,\"<s>\":1,\"</s>\":2,"
-                     "\"\u2581\":3,\"a\":4,\"b\":5,\"ab\":6}}}",
-                     rows[i].scheme));
+        hfk_put(dir, "tokenizer.json",
+                t_printf("{\"added_tokens\":[{\"id\":2,\"content\":\"</s>\","
+                         "\"special\":true}],\"pre_tokenizer\":{\"type\":"
+                         "\"Metaspace\",\"replacement\":\"\u2581\","
+                         "\"prepend_scheme\":\"%s\",\"split\":%s},\"model\":"
+                         "{\"type\":\"BPE\",\"unk_token\":\"<unk>\",\"merges\":"
+                         "[\"a b\",\"\u2581 \u2581\"],\"vocab\":{\"<unk>\":0,"
+                         "\"<s>\":1,\"</s>\":2,\"\u2581\":3,\"a\":4,\"b\":5,"
+                         "\"ab\":6,\"\u2581\u2581\":7}}}",
+                         rows[i][0], rows[i][1]));
         back = hfk_convert_ok(dir);
         t_ok(br_tok_from_gguf(&t, back, NULL, &st), &st);
-        ck_assert_str_eq(tk_ids(t, "ab</s>ab", BR_TOK_PARSE_SPECIAL),
-                         rows[i].ids);
+        ck_assert_str_eq(tk_ids(t, "ab</s>ab</s>  ab", BR_TOK_PARSE_SPECIAL),
+                         rows[i][2]);
         br_tok_free(t);
         br_gguf_close(back);
     }

@@ -294,7 +294,9 @@ llama(const char *members)
         br_str_printf(&s, ",\"<0x%02X>\":%u", b, b + 1);
     br_str_puts(&s, ",\"\xE2\x96\x81\":257,\"a\":258,\"\xE2\x96\x81"
                     "a\":259,"
-                    "\"aa\":260},\"merges\":[\"\xE2\x96\x81 a\",\"a a\"]}}");
+                    "\"aa\":260,\"\xE2\x96\x81\xE2\x96\x81\":261},"
+                    "\"merges\":[\"\xE2\x96\x81 \xE2\x96\x81\","
+                    "\"\xE2\x96\x81 a\",\"a a\"]}}");
     kept = t_printf("%s", br_str_z(&s));
     br_str_fini(&s);
     return kept;
@@ -316,11 +318,42 @@ TEST(tok_json_sentencepiece_by_merges)
     br_tok_free(t);
     t = open_json(llama("\"pre_tokenizer\":{\"type\":\"Metaspace\","
                         "\"replacement\":\"\xE2\x96\x81\",\"prepend_scheme\":"
-                        "\"first\"},\"added_tokens\":[{\"id\":261,\"content\":"
+                        "\"first\"},\"added_tokens\":[{\"id\":262,\"content\":"
                         "\"<s>\",\"special\":true}]"),
                   "");
-    ck_assert_str_eq(tk_ids(t, "a<s>a", BR_TOK_PARSE_SPECIAL), "259 261 258");
+    ck_assert_str_eq(tk_ids(t, "a<s>a", BR_TOK_PARSE_SPECIAL), "259 262 258");
     br_tok_free(t);
+}
+
+/* As a Metaspace does it, which says what begins a word, too. */
+TEST(tok_json_blank_before_a_text_that_has_none)
+{
+    static const struct {
+        const char *more, *text, *ids;
+    } rows[] = {
+        {",\"split\":false", "a", "259"},
+        {",\"split\":false", " a", "259"},
+        {",\"split\":false",
+         "\xE2\x96\x81"
+         "a",
+         "259"},
+        {",\"split\":false", "  a", "261 258"},
+        {",\"split\":false", "a  ", "259 261"},
+        {"", "  a", "257 259"},
+        {"", "a   aa", "259 257 257 259 258"},
+        {",\"split\":true", "   ", "257 257 257"},
+    };
+
+    for (size_t i = 0; i < BR_COUNT(rows); i++) {
+        const char *json = llama(t_printf(
+            "\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":"
+            "\"\xE2\x96\x81\",\"prepend_scheme\":\"always\"%s}",
+            rows[i].more));
+        br_tok *t = open_json(json, "");
+
+        ck_assert_str_eq(tk_ids(t, rows[i].text, 0), rows[i].ids);
+        br_tok_free(t);
+    }
 }
 
 TEST(tok_json_wordpiece)
