@@ -115,13 +115,13 @@ dense_put(u32 listed, u32x4 (&out)[4])
         const u32 who = (e >> 16 & 7) * 4 + (e >> 24 & 3);
         const u32 at = (e >> 27 & 3) * 4 + (e >> 26 & 1) * 2 + (e >> 19 & 1);
         const u32 how = e >> 23 & 1 ? 0x5410 : 0x3254;
+        const u32 here = lane == who ? at : ~0u; /* lanes stay together */
 
-        if (lane == who)
 #pragma unroll
-            for (u32 i = 0; i < 16; i++) {
-                u32 &x = (&out[i / 4].x)[i % 4];
-                x = i == at ? prmt(x, e, how) : x;
-            }
+        for (u32 i = 0; i < 16; i++) {
+            u32 &x = (&out[i / 4].x)[i % 4];
+            x = i == here ? prmt(x, e, how) : x;
+        }
     }
 }
 BR_DEV void
