@@ -8,6 +8,7 @@
 #include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/tiers.h"
+#include "run/textout.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -120,6 +121,7 @@ get_params(br_talk *t, br_status *st)
     if (br_opt_given(cli, BR_OPT_max_tokens))
         t->params.max_tokens = br_opt_int(cli, BR_OPT_max_tokens);
     t->params.n_stop = br_opt_list(cli, BR_OPT_stop, &t->params.stop);
+    BR_TRY(br_stops_check(t->params.stop, t->params.n_stop, st));
     BR_TRY(get_penalties(t, st));
     BR_TRY(get_bias(t, st));
     return br_sample_params_check(p, 0, st);
@@ -186,6 +188,8 @@ open_model(br_talk *t, bool chat, br_status *st)
 {
     BR_TRY(br_progress_model(t->cli, &t->model, t->path.at, NULL, st));
     BR_TRY(br_cli_ctx_check(t->cli, t->model, st));
+    BR_TRY(br_sample_params_check(&t->params.sample,
+                                  (int32_t)t->model->hp.n_vocab, st));
     BR_TRY(br_tok_from_gguf(&t->tok, t->model->gguf, NULL, st));
     return chat ? br_chat_new(&t->chat, t->model->gguf, t->tok, st) : BR_OK;
 }

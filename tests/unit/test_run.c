@@ -235,6 +235,20 @@ TEST(run_refuses_in_one_line)
     ck_assert_ptr_nonnull(strstr(r.err, "the context holds 1024"));
 }
 
+/* Not at each message, when the model is loaded. */
+TEST(chat_refuses_at_once_what_no_message_can_have)
+{
+    t_proc r;
+
+    t_not_for_tsan("run_tells_the_same_story_for_the_same_seed");
+    t_run(&r, "chat", DEMO, "--stop=");
+    fails(&r, 2, "brass chat: stop: string 0 is empty\n");
+    t_run(&r, "chat", DEMO, "--logit-bias", "999999=1");
+    fails(&r, 2,
+          "brass chat: " DEMO
+          ": logit_bias: there is no token 999999 (of 2048)\n");
+}
+
 /* What the first answer below begins with, and a token that is none. */
 static int32_t never[2];
 
