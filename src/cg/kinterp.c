@@ -362,14 +362,17 @@ pick(ki_frame *f)
     return f->low;
 }
 
-/* Until the warp ends, waits or has had its turn. */
+/* Until the warp ends, waits or has had its turn. Who waits for an mbarrier has had
+ * it: another warp has to come, and to ask again a slice long took seconds of code
+ * that nobody optimised. */
 static br_code
 run_warp(ki_run *r, ki_warp *w, bool *progress)
 {
     uint64_t until = w->steps + slice(r);
 
     r->w = w;
-    while (w->live && w->frames.n && w->steps < until) {
+    r->gives_way = false;
+    while (w->live && w->frames.n && w->steps < until && !r->gives_way) {
         ki_frame *f = ki_top(w);
         uint32_t n = (uint32_t)f->f->blks.n;
 

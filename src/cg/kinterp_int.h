@@ -20,7 +20,7 @@ enum { KI_LANES = 32, KI_BARRIERS = 16, KI_MAX_FRAMES = 256 };
 typedef uint64_t ki_row[KI_LANES];
 
 /* Of PATIENCE blocks the last TURNS go to all that are pending, one after
- * another; native code gives up after STARVED turns of its own. */
+ * another; native code gives up after as many jumps back as STARVED turns have. */
 enum { KI_PATIENCE = 1024, KI_TURNS = 128, KI_STARVED = 4 };
 
 typedef struct ki_fn {       /* of a function, made when it is first called */
@@ -41,7 +41,7 @@ typedef struct ki_frame {
     uint32_t *pend, *tail, *hold;
     uint32_t low;         /* nothing is pending below */
     uint32_t picks, turn; /* blocks run; the last out of turn */
-    uint32_t starved;     /* turns of native code without an end */
+    uint32_t starved;     /* jumps back of native code without an end */
     uint32_t came, mask;  /* lanes that came in; those that have not left */
     uint32_t base, top[KI_LANES]; /* of local memory */
     uint32_t call;                /* position of the call in the frame below */
@@ -106,6 +106,7 @@ typedef struct ki_run {
     const struct br_x86 *native; /* machine code; NULL: interpreted */
     const struct x86_fn *wide;   /* and of whole blocks, or NULL */
     bool no_shared;              /* the kernel cannot reach shared memory */
+    bool gives_way;              /* the warp at hand waits for an mbarrier */
     struct x86_ctx *ctx;
     ki_row **rows; /* native: of each function, to step in */
     /* for messages */

@@ -517,6 +517,7 @@ mbarrier(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec)
             f->vals[i->res][lane] = i->op == BR_K_MBPARITY
                                         ? (phase & 1) != (n & 1)
                                         : phase != (n >> MB_PHASE & 0xfff);
+            r->gives_way |= !f->vals[i->res][lane];
             continue;
         }
         BR_TRY(mb_change(r, i, &v, n, &state));

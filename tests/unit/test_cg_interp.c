@@ -603,6 +603,24 @@ TEST(kernel_bulk_copies_are_heard_of)
     ck_assert_uint_eq(r->out[63], 17);
 }
 
+/* Three warps ask whether the last one has come: not often, before it has a turn. */
+TEST(kernel_warps_that_wait_for_an_mbarrier_give_way)
+{
+    result *r = runs(
+        K("setp.ne.u32 %%p0,%%r0,0; mov.u32 %%r5,0;\n"
+          "@!%%p0 mbarrier.init.shared.b64 [sh+128],32; bar.sync 0;\n"
+          "setp.lt.u32 %%p2,%%r0,96; @%%p2 bra L;\n"
+          "mbarrier.arrive.shared.b64 %%d2,[sh+128];\n"
+          "L: add.u32 %%r5,%%r5,1;\n"
+          "mbarrier.try_wait.parity.shared.b64 %%p1,[sh+128],0; @!%%p1 bra L;\n"
+          "setp.lt.u32 %%p3,%%r5,10; selp.u32 %%r5,1,0,%%p3;\n"
+          "st.global.u32 [%%d1],%%r5; ret;"),
+        1, 128, false);
+
+    for (uint32_t i = 0; i < 128; i++)
+        ck_assert_uint_eq(r->out[i], 1);
+}
+
 /* Each thread's copy arrives when it is there; its neighbour reads it. */
 TEST(kernel_copies_arrive_at_an_mbarrier)
 {

@@ -50,6 +50,7 @@ typedef struct x86_ctx {
     uint32_t evens[X86_MOST], odds[X86_MOST]; /* 2 k, 2 k + 1 */
     uint64_t save[32][8], save_k[8];          /* ymm or zmm registers, masks */
     uint32_t exec, edge, fuel, result;
+    uint32_t rest; /* fuel that who gave way had */
     uint32_t left; /* lanes that ended and that C has not heard of */
     uint64_t shared_bytes;
     uint8_t *shared;

@@ -200,6 +200,10 @@ x86_step(x86_ctx *c, uint32_t site, uint32_t exec)
     code = ki_step(c->run, c->warp, i, exec);
     if (code != BR_OK)
         return result_of(c, code);
+    if (c->run->gives_way && c->fuel) { /* the next jump back ends the turn */
+        c->rest = c->fuel;
+        c->fuel = 0;
+    }
     if (c->warp->frames.n > depth)
         return X86_CALLED;
     f = ki_top(c->warp);
@@ -403,12 +407,12 @@ to_lanes(ki_run *r, ki_frame *f)
 }
 
 static bool
-starves(ki_frame *f, bool ended)
+starves(ki_frame *f, bool ended, uint32_t jumps)
 {
     uint32_t some = 0;
 
-    f->starved = ended ? 0 : f->starved + 1;
-    if (f->starved < KI_STARVED || !f->k->waits)
+    f->starved = ended ? 0 : f->starved + jumps;
+    if (f->starved < KI_STARVED * X86_FUEL || !f->k->waits)
         return false;
     for (uint32_t p = 0; p < f->f->blks.n; p++)
         some += (f->pend[p] | f->tail[p]) != 0;
@@ -450,10 +454,11 @@ resume(ki_run *r, ki_warp *w, uint32_t to)
 {
     x86_ctx *c = r->ctx;
     ki_frame *f = ki_top(w);
-    uint32_t was, depth = (uint32_t)w->frames.n - 1;
+    uint32_t was, jumps, depth = (uint32_t)w->frames.n - 1;
 
     r->w = c->warp = w;
     c->fuel = X86_FUEL;
+    c->rest = 0;
     c->shared = w->b->shared;
     c->shared_bytes = w->b->shared_bytes;
     for (;;) {
@@ -469,9 +474,13 @@ resume(ki_run *r, ki_warp *w, uint32_t to)
     /* The code ends where nothing is pending, or without fuel. */
     f = &w->frames.at[depth];
     f->low = c->fuel > X86_FUEL ? 0 : (uint32_t)f->f->blks.n;
-    if (was == X86_ON && starves(f, c->fuel <= X86_FUEL))
+    jumps = X86_FUEL + 1 -
+            (r->gives_way         ? c->rest
+             : c->fuel > X86_FUEL ? 0
+                                  : c->fuel);
+    if (was == X86_ON && starves(f, c->fuel <= X86_FUEL, jumps))
         BR_TRY(to_lanes(r, f));
-    w->steps += X86_FUEL - (c->fuel > X86_FUEL ? 0 : c->fuel) + 1;
+    w->steps += jumps;
     return was == X86_FAULT ? c->code : BR_OK;
 }
 
