@@ -120,7 +120,7 @@ look_for_thought(br_gen *g, br_status *st)
     if (!g->think)
         return BR_OK;
     code = br_tok_decode(g->model->m.tok, ids->at + ids->n - n, n,
-                         BR_TOK_SHOW_SPECIAL, &tail, st);
+                         BR_TOK_SHOW_SPECIAL | BR_TOK_KEEP_SPACES, &tail, st);
     g->thinks = code == BR_OK &&
                 br_think_open(g->think, (br_text){br_str_z(&tail), tail.n});
     br_str_fini(&tail);
@@ -219,7 +219,7 @@ br_gen_echo(br_gen *g, br_choice *c, br_status *st)
     if (!g->ask.echo || g->ask.sample.logprobs || g->wire->embeds)
         return BR_OK;
     code = br_tok_decode(g->model->m.tok, g->h->ids.at, g->h->ids.n,
-                         BR_TOK_STRIP_SPECIAL, &text, st);
+                         BR_TOK_STRIP_SPECIAL | BR_TOK_KEEP_SPACES, &text, st);
     if (code == BR_OK && text.n)
         br_gen_put_text(c, (br_text){text.at, text.n});
     br_str_fini(&text);
@@ -240,7 +240,8 @@ br_gen_put_prompt(br_choice *c, const br_output *o)
         ok = br_vec_push(&c->lp, o->prompt[i]) &&
              (i % o->row || br_vec_push(&g->h->ids, o->prompt[i].id));
     ok = ok && br_tok_decode(g->model->m.tok, g->h->ids.at, g->h->ids.n,
-                             BR_TOK_STRIP_SPECIAL, &text, &st) == BR_OK;
+                             BR_TOK_STRIP_SPECIAL | BR_TOK_KEEP_SPACES, &text,
+                             &st) == BR_OK;
     if (ok)
         br_gen_put_text(c, (br_text){br_str_z(&text), text.n});
     g->h->scratch.oom |= !ok;

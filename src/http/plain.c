@@ -838,7 +838,8 @@ put_text(br_gen *g, br_str *out)
     br_str text = {0};
 
     out->oom |= br_tok_decode(g->model->m.tok, g->h->ids.at, g->h->ids.n,
-                              BR_TOK_SHOW_SPECIAL, &text, &st) != BR_OK;
+                              BR_TOK_SHOW_SPECIAL | BR_TOK_KEEP_SPACES, &text,
+                              &st) != BR_OK;
     br_str_puts(out, "{\"prompt\":");
     br_put_json(out, (br_text){br_str_z(&text), text.n});
     br_str_puts(out, "}");

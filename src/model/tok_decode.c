@@ -81,7 +81,7 @@ br_tok_decode(const br_tok *t, const int32_t *ids, size_t n, int flags,
     }
     if (out->oom)
         return br_fail(st, BR_E_OOM, "tokenizer: out of memory for the text");
-    if (t->clean_spaces && out->n > from) {
+    if (t->clean_spaces && !(flags & BR_TOK_KEEP_SPACES) && out->n > from) {
         n = out->n - from;
         for (size_t k = 0; k < BR_COUNT(clean); k++)
             n = replace_all(out->at + from, n, clean[k].from, clean[k].to);

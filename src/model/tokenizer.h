@@ -101,6 +101,7 @@ br_code br_tok_encode(const br_tok *t, br_tok_work *w, br_text text, int flags,
 enum {
     BR_TOK_STRIP_SPECIAL = 1, /* drop BOS and EOS that encode would add */
     BR_TOK_SHOW_SPECIAL = 2,  /* print control tokens, else they are nothing */
+    BR_TOK_KEEP_SPACES = 4,   /* what was encoded, not what looks well */
 };
 /* Appends the bytes of the text. Fails when an id is out of range. */
 br_code br_tok_decode(const br_tok *t, const int32_t *ids, size_t n, int flags,
