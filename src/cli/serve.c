@@ -257,14 +257,15 @@ get_keep(server *s, br_status *st)
     const char *folder = br_opt_str(s->cli, BR_OPT_keep);
     br_str path = {0};
     struct stat is;
+    int why;
 
     if (!folder)
         return BR_OK;
     br_str_puts(&path, folder);
-    (void)br_folder_make(&path);
+    why = br_folder_make(&path);
     br_str_fini(&path);
-    if (stat(folder, &is) != 0)
-        return br_fail(st, BR_E_IO, "--keep: %s: %s", folder, strerror(errno));
+    if (stat(folder, &is) != 0) /* not why it is not there: why it cannot be */
+        return br_fail(st, BR_E_IO, "--keep: %s: %s", folder, strerror(why));
     if (!S_ISDIR(is.st_mode))
         return br_fail(st, BR_E_USAGE, "--keep: %s: not a folder", folder);
     if (access(folder, W_OK | X_OK) != 0)

@@ -34,6 +34,20 @@ TEST(serve_says_at_once_what_would_fail_later)
     }
 }
 
+/* Who starts it may not make one there, root neither. */
+TEST(serve_says_why_a_folder_cannot_be_made)
+{
+    t_proc r;
+
+    if (access("/sys/kernel", F_OK) != 0)
+        t_skip("no /sys here");
+    t_run(&r, "serve", "models/demo.gguf", "--port", "0", "--keep",
+          "/sys/brass");
+    ck_assert_int_eq(r.exit, 1);
+    ck_assert_ptr_nonnull(strstr(r.err, "--keep: /sys/brass: "));
+    ck_assert_ptr_null(strstr(r.err, "No such file"));
+}
+
 /* Each coming of a model would begin the file anew. */
 TEST(serve_traces_one_model_that_stays)
 {
