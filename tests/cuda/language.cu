@@ -273,6 +273,12 @@ __global__ void push(int v)
     n->next = list;
     list = n;
 }
+/* It gets no memory itself, nor gives it back. */
+__global__ void count_list(int *out)
+{
+    for (const Node *n = list; n; n = n->next)
+        *out += 1000;
+}
 __global__ void sum_list(int *out)
 {
     for (Node *n = list; n;) {
@@ -393,8 +399,9 @@ int main()
     CHECK(cudaMemset(out, 0, 4));
     for (int i = 1; i <= 4; i++)
         push<<<1, 1>>>(i * i);
+    count_list<<<1, 1>>>(out);
     sum_list<<<1, 1>>>(out);
-    EXPECT(out.get()[0] == 30);
+    EXPECT(out.get()[0] == 4030);
     Dev<long long> w(8);
     integers<<<1, 1>>>(w);
     auto q = w.get();

@@ -384,6 +384,11 @@ TEST_WITHIN(cuda_printf_is_seen_where_the_host_waits, 60)
                             "000006\n000007\n000008\n000009\n");
     ck_assert_msg(strstr(r.err, "assertion `n == 2' failed") != NULL, "%s",
                   r.err);
+    setenv("BRASS_CUDA_ON", "gfx1201", 1);
+    t_exec(&r, (const char *[]){exe, NULL}, NULL, 0);
+    ck_assert_int_eq(r.exit, 0);
+    ck_assert_msg(strstr(r.err, "assertion `n == 2' failed") != NULL, "%s",
+                  r.err);
 }
 
 /* CMake reads in the words of -v whom to link with, and the architecture. */

@@ -156,14 +156,17 @@ sim_host_end(br_gcn_module *m, br_sim *s, br_klaunch *l, br_code code,
         print_all(m, s, l);
     if (code != BR_E_FAULT)
         return code;
-    if (m->host->fault == BR_HOST_BAD_FREE)
+    if (m->host->fault == BR_HOST_BAD_FREE) {
+        *st = (br_status){0}; /* it says "trap" */
         return br_fail(st, code, "free of 0x%llx, which malloc did not give",
                        m->host->what);
+    }
     if (m->host->fault != BR_HOST_ASSERT ||
         !text_at(s, m->host->what, what, sizeof what) ||
         !text_at(s, m->host->file, file, sizeof file))
         return code;
     l->fault = BR_KFAULT_ASSERT;
+    *st = (br_status){0};
     return br_fail(st, code, "assertion `%s' failed at %s:%u", what, file,
                    m->host->line);
 }

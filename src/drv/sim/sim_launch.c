@@ -49,7 +49,7 @@ gather(way *w, const sim_launch *s, br_status *st)
     const br_kregion *last = NULL;
     size_t n = 0;
 
-    if (s->mod && !br_vec_push(&w->regions, sim_host_region(s->mod)))
+    if (s->heap && !br_vec_push(&w->regions, sim_host_region(s->heap)))
         return br_fail(st, BR_E_OOM, "no memory for regions");
 
     for (size_t k = 0; k < l->n_regions + l->image->regions.n; k++) {

@@ -7,8 +7,9 @@
 #include "cg/gcn/gcn_kernel.h"
 
 typedef struct sim_launch {
-    br_klaunch *l;      /* out: steps, fault */
-    br_gcn_module *mod; /* NULL: the kernel asks nothing of the host */
+    br_klaunch *l;       /* out: steps, fault */
+    br_gcn_module *mod;  /* NULL: the kernel asks nothing of the host */
+    br_gcn_module *heap; /* who has memory that kernels got, or NULL */
     const br_gcn_co *co;
     uint64_t kd_at; /* of the descriptor, in the code object */
     uint32_t lds_bytes, kernarg_bytes;

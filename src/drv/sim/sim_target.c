@@ -84,7 +84,7 @@ map_all(run *r, br_status *st)
                     .name = "arguments"};
 
     BR_TRY(br_sim_map(&r->sim, &k, st));
-    if (r->asks) {
+    if (r->mod->host) { /* another kernel may have got memory there */
         br_kregion h = sim_host_region(r->mod);
 
         BR_TRY(br_sim_map(&r->sim, &h, st));
@@ -122,14 +122,16 @@ dispatch(run *r, const br_gcn_isa *isa, br_status *st)
     kd = br_gcn_kernel_find(&r->co, r->k.k.name)->at;
     a.group_bytes = r->k.k.lds_bytes + l->shared_bytes;
     if (!l->check)
-        return sim_launch_run(&(sim_launch){.l = l,
-                                            .mod = r->asks ? r->mod : NULL,
-                                            .co = &r->co,
-                                            .kd_at = kd,
-                                            .lds_bytes = a.group_bytes,
-                                            .kernarg_bytes = r->kernarg_bytes,
-                                            .kernarg = r->kernarg},
-                              st);
+        return sim_launch_run(
+            &(sim_launch){.l = l,
+                          .mod = r->asks ? r->mod : NULL,
+                          .heap = r->mod->host ? r->mod : NULL,
+                          .co = &r->co,
+                          .kd_at = kd,
+                          .lds_bytes = a.group_bytes,
+                          .kernarg_bytes = r->kernarg_bytes,
+                          .kernarg = r->kernarg},
+            st);
     BR_TRY(map_all(r, st));
     memcpy(a.groups, l->grid, sizeof a.groups);
     memcpy(a.group, l->block, sizeof a.group);
