@@ -24,7 +24,7 @@ typedef struct app {
     br_http_conn *stream[2]; /* in the order in which they came */
     int n_stream;
     atomic_bool slow; /* a request is being answered slowly */
-    atomic_bool over;
+    atomic_bool sent; /* what comes meanwhile has come */
 } app;
 
 static void
@@ -48,7 +48,8 @@ on_request(void *ctx, br_http_conn *c)
     }
     if (what == 's') {
         atomic_store(&a->slow, true);
-        br_sleep_ns(200 * MS);
+        while (!atomic_load(&a->sent))
+            br_sleep_ns(MS);
     }
     br_http_answer(c, 200, "text/plain", NULL, (br_text){"ok", 2});
 }
@@ -169,6 +170,7 @@ TEST(http_turns_begin_with_tokens)
                           37, MSG_NOSIGNAL),
                      0);
     br_http_loop_wake(a.loop);
+    atomic_store(&a.sent, true);
     read_until(slow, "ok");
     read_until(other, "ok");
     app_close(&a);
