@@ -212,15 +212,39 @@ ask(br_llm *m, br_batch *b, const char *text, const br_sampling *how, told *t)
     memset(ids, 0xff, sizeof ids); /* it was copied */
 }
 
+/* Two that are cancelled by who is told of them. Where the machine is busy with others
+ * a story of 100 tokens may be over before that is: then once more. */
+static void
+cancel_two(br_llm *m, br_batch *b, const char *const begin[3], told t[2])
+{
+    enum { LONG = 400 };
+    br_sampling story = greedy(LONG);
+
+    for (int tries = 0; tries < 50; tries++) {
+        memset(t, 0, 2 * sizeof *t);
+        t[0].enough = 2;
+        ask(m, b, begin[0], &story, &t[0]);
+        t[1].batch = b;
+        ask(m, b, begin[2], &story, &t[1]);
+        ck_assert_uint_eq(br_batch_wait(b, 0) <= 5, 1);
+        while (br_batch_wait(b, -1))
+            ;
+        if (strcmp(t[0].end, "cancelled") == 0 &&
+            strcmp(t[1].end, "cancelled") == 0)
+            break;
+    }
+    ck_assert_uint_eq(t[0].n_events < LONG && t[1].n_events < LONG, 1);
+    ck_assert_str_eq(t[0].end, "cancelled");
+    ck_assert_str_eq(t[1].end, "cancelled");
+}
+
 TEST_WITHIN(api_answers_in_a_batch_are_those_alone, 120)
 {
     static const char *const begin[] = {"Once upon a time", "One windy day",
                                         "There was once a girl"};
     static told t[6];
     br_llm *m = demo(2);
-    /* Stories of 150 tokens and more: who cancels may be slow. */
-    enum { LONG = 400 };
-    br_sampling how = greedy(12), stop = greedy(12), story = greedy(LONG);
+    br_sampling how = greedy(12), stop = greedy(12);
     br_batch *b;
     br_error e;
     heard alone;
@@ -233,16 +257,7 @@ TEST_WITHIN(api_answers_in_a_batch_are_those_alone, 120)
     ck_assert_uint_eq(br_batch_wait(b, -1), 0); /* nothing to wait for */
     for (int i = 0; i < 3; i++)
         ask(m, b, begin[i], &how, &t[i]);
-    t[3].enough = 2;
-    ask(m, b, begin[0], &story, &t[3]);
-    t[4].batch = b;
-    ask(m, b, begin[2], &story, &t[4]);
-    ck_assert_uint_eq(br_batch_wait(b, 0) <= 5, 1);
-    while (br_batch_wait(b, -1))
-        ;
-    ck_assert_uint_eq(t[3].n_events < LONG && t[4].n_events < LONG, 1);
-    ck_assert_str_eq(t[3].end, "cancelled");
-    ck_assert_str_eq(t[4].end, "cancelled");
+    cancel_two(m, b, begin, &t[3]);
     stop.stop = &(const char *){t_printf("%.5s", t[0].text + t[0].n - 5)};
     stop.n_stop = 1;
     ask(m, b, begin[0], &stop, &t[5]);
