@@ -77,8 +77,8 @@ await(atomic_int *n, int least)
     }
 }
 
-/* A server whose model has left, as nobody asked it anything; of: NULL, as one is
- * where nobody says. */
+/* A server whose model has left, and leaves no more when time goes by; of: NULL, as
+ * one is where nobody says. */
 static void
 open_resting(sk *k, resting *r, const br_http_config *of)
 {
@@ -86,12 +86,12 @@ open_resting(sk *k, resting *r, const br_http_config *of)
 
     *r = (resting){0};
     c.port = 0;
-    c.idle_ns = 300 * MS;
     c.left = on_rest;
     c.wanted = on_wanted;
     c.listed = on_listed;
     c.ctx = r;
     sk_open(k, &(sk_config){.http = c});
+    br_http_leave_oldest(k->http);
     while (!atomic_load(&r->left))
         br_sleep_ns(MS);
     atomic_store(&r->left, false);
