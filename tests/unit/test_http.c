@@ -237,6 +237,7 @@ TEST(http_refuses_connections_that_files_are_lacking_for)
 {
     atomic_int full = 0;
     br_log_sink sink = {count_warning, &full, BR_LOG_WARN};
+    br_http_config c = quick();
     struct rlimit was, few;
     sk_answer a = {0};
     int fd[40], n = 0;
@@ -246,7 +247,8 @@ TEST(http_refuses_connections_that_files_are_lacking_for)
     few = was;
     few.rlim_cur = 64;
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
-    sk_open(&k, &(sk_config){.http = quick()});
+    c.limits.idle_ns = 60000 * MS; /* nobody makes room */
+    sk_open(&k, &(sk_config){.http = c});
     br_log_install(&sink);
     do {
         fd[n] = sk_connect(&k);
@@ -331,7 +333,7 @@ TEST(http_frees_the_slot_of_a_client_that_leaves)
 {
     sk k;
 
-    sk_open(&k, &(sk_config){.fake = {.step_ns = MS, .n_slots = 2}});
+    sk_open(&k, &(sk_config){.fake = {.step_ns = 10 * MS, .n_slots = 2}});
     for (int stream = 0; stream < 2; stream++) {
         int fd = sk_connect(&k);
 

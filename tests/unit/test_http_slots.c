@@ -77,7 +77,7 @@ TEST(slots_as_llama_server_has_them)
     sk k;
     int fd;
 
-    sk_open(&k, &(sk_config){.fake = {.n_slots = 2, .step_ns = MS}});
+    sk_open(&k, &(sk_config){.fake = {.n_slots = 2, .step_ns = 10 * MS}});
     a = sk_ask(&k, "GET /slots?fail_on_no_slot=1", "", NULL);
     ck_assert_msg(
         a.status == 200 &&
@@ -92,7 +92,7 @@ TEST(slots_as_llama_server_has_them)
     ck_assert_int_eq(a.status, 200);
     (void)close(fd);
     sk_close(&k);
-    sk_open(&k, &(sk_config){.fake = {.n_slots = 1, .step_ns = MS}});
+    sk_open(&k, &(sk_config){.fake = {.n_slots = 1, .step_ns = 10 * MS}});
     fd = keep_busy(&k, "", "a");
     (void)when_busy(&k, "GET /slots", "", "\"is_processing\":true");
     a = sk_ask(&k, "GET /slots?fail_on_no_slot=1", "", NULL);
@@ -127,7 +127,8 @@ TEST(slots_of_other_tenants_are_not_told)
         bearer[i] = t_printf("Authorization: Bearer %s\r\n", key[i]);
     }
     br_tstore_close(store);
-    sk_open(&k, &(sk_config){.fake = {.n_slots = 2, .step_ns = MS}, .http = c});
+    sk_open(&k, &(sk_config){.fake = {.n_slots = 2, .step_ns = 10 * MS},
+                             .http = c});
     t_ok(br_books_open(&books, c.db, NULL, &lost, &st), &st);
     t_ok(br_books_add(books, k.ek.e, "fake", NULL, &st), &st);
     fd = keep_busy(&k, bearer[0], "a");

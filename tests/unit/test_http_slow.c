@@ -71,10 +71,11 @@ TEST(http_gives_the_slot_of_a_slow_client_to_who_waits)
 
     c.port = 0;
     for (int n = 1; n <= 6; n += 5) { /* with 6, four wait beside the two */
-        sk_open(&k, &(sk_config){
-                        .http = c,
-                        .fake = {.n_ctx = 16384, .n_slots = n > 1 ? 2 : 1},
-                        .engine = {.hold_ns = 10000 * MS, .park_ns = 50 * MS}});
+        sk_open(&k,
+                &(sk_config){
+                    .http = c,
+                    .fake = {.n_ctx = 16384, .n_slots = n > 1 ? 2 : 1},
+                    .engine = {.hold_ns = 600000 * MS, .park_ns = 50 * MS}});
         get_all(&k, n);
         sk_close(&k);
     }
