@@ -328,6 +328,12 @@ rm(br_cli *cli, br_str *path, br_status *st)
     uint32_t count;
     br_code code;
 
+    /* A name is of this folder. A file elsewhere may be there, and stays. */
+    if (strchr(cli->args[0], '/'))
+        return br_fail(st, BR_E_NOT_FOUND,
+                       "%s: is a path, no name; brass model list shows the "
+                       "names of what can be removed",
+                       cli->args[0]);
     BR_TRY(br_store_find(cli, cli->args[0], path, st));
     count = br_set_of((br_text){path->at, path->n}, NULL);
     for (uint32_t i = BR_MAX(count, 1u); i > 0; i--) {

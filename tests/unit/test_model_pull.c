@@ -491,6 +491,25 @@ TEST(the_active_model_is_taken_where_none_is_named)
     ck_assert_int_eq(r.exit, 3);
 }
 
+/* "No such file" of one that is there. */
+TEST(what_is_removed_has_a_name_and_no_path)
+{
+    home h = make_home();
+    const char *path = stored(&h, "ok.gguf");
+    t_proc r;
+
+    mkdir(h.store, 0700);
+    t_write(path, "GGUF", 4);
+    t_run(&r, "model", "rm", path);
+    ck_assert_int_eq(r.exit, 3);
+    ck_assert_str_eq(r.err,
+                     t_printf("brass model rm: %s: is a path, no name; brass "
+                              "model list shows the names of what can be "
+                              "removed\n",
+                              path));
+    ck_assert_int_eq(access(path, F_OK), 0);
+}
+
 TEST(a_link_that_leads_nowhere_is_told_of_and_removed)
 {
     home h = make_home();
