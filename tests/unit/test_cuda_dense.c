@@ -170,3 +170,30 @@ TEST_WITHIN(cuda_dense_matrices_have_what_memory_is_left, 120)
     close_shape(&on);
     t_emulate_end();
 }
+
+/* Who asks in vain is told why. */
+TEST_WITHIN(cuda_dense_says_where_it_does_nothing, 120)
+{
+    static const struct {
+        const char *spec, *option, *value, *why;
+    } of[] = {
+        {"shape:llama-256:Q8_0", "-r", "1", "no matrix of BF16 fits 12 bits"},
+        {"shape:llama-256:BF16", "--gpu-memory", "70m",
+         "less than a quarter of memory would be free"},
+        {"shape:llama-256:BF16", "--arith", "exact", "for fast arithmetic"},
+        {"shape:llama-256:BF16", "-r", "1", NULL}};
+    t_proc r;
+
+    for (size_t i = 0; i < BR_COUNT(of); i++) {
+        t_run_emulated(&r,
+                       (const char *[]){"bench", of[i].spec, "--tier", "cuda",
+                                        "--gpu-dense", "-n", "2", "-p", "0",
+                                        of[i].option, of[i].value, NULL},
+                       NULL, 0);
+        ck_assert_msg(r.exit == 0, "%s", r.err);
+        if (of[i].why)
+            ck_assert_msg(strstr(r.err, of[i].why) != NULL, "%s", r.err);
+        else
+            ck_assert_ptr_null(strstr(r.err, "dense"));
+    }
+}

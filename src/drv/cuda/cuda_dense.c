@@ -10,6 +10,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "drv/cuda/cuda_nodes_int.h"
 
+#include "base/log.h"
+
 typedef struct dense {
     br_cun *x;
     br_status *st;
@@ -124,13 +126,24 @@ cun_dense(br_cun *x, br_status *st)
     dense d = {.x = x, .st = st};
     br_code code;
 
-    if (!x->c.dense || cun_exact_form(x) || x->launches.n == 0)
+    if (!x->c.dense || x->launches.n == 0)
         return BR_OK;
+    if (cun_exact_form(x)) {
+        br_log(BR_EV_cuda_not_dense,
+               "for fast arithmetic on tensor cores alone");
+        return BR_OK;
+    }
     d.seen = br_try_calloc(x->launches.n, sizeof *d.seen);
     if (!d.seen)
         return br_fail(st, BR_E_OOM, "weights: out of memory");
     code = look(&d);
-    if (code == BR_OK && d.bytes > 0 && has_room(x, d.bytes))
+    if (code == BR_OK && d.bytes == 0)
+        br_log(BR_EV_cuda_not_dense, "no matrix of BF16 fits 12 bits a weight");
+    else if (code == BR_OK && !has_room(x, d.bytes))
+        br_log(BR_EV_cuda_not_dense,
+               "with %.1f MB more less than a quarter of memory would be free",
+               br_mb(d.bytes));
+    else if (code == BR_OK)
         code = make_all(&d);
     br_cuda_free(&x->cu, d.too_many);
     br_free(d.seen);
