@@ -310,11 +310,12 @@ get_options(server *s, br_status *st)
 /* ---- life ---------------------------------------------------------------- */
 
 static server *signalled; /* whom a signal is for */
+static bool rereads;      /* at SIGHUP; else it ends, as its terminal did */
 
 static void
 on_signal(int sig)
 {
-    if (sig != SIGHUP) {
+    if (sig != SIGHUP || !rereads) {
         br_http_stop(signalled->http);
         return;
     }
@@ -327,12 +328,16 @@ catch_signals(server *s)
 {
     struct sigaction act = {.sa_handler = s ? on_signal : SIG_DFL,
                             .sa_flags = SA_RESTART}; /* the log goes on */
+    struct sigaction was;
 
     signalled = s ? s : signalled; /* one may be on its way to the handler */
+    rereads |= s && br_opt_str(s->cli, BR_OPT_models_file);
     sigemptyset(&act.sa_mask);
     sigaction(SIGTERM, &act, NULL);
     sigaction(SIGINT, &act, NULL);
-    if (!s || br_opt_str(s->cli, BR_OPT_models_file))
+    /* nohup's stays ignored */
+    if (rereads ||
+        (sigaction(SIGHUP, NULL, &was) == 0 && was.sa_handler != SIG_IGN))
         sigaction(SIGHUP, &act, NULL);
 }
 

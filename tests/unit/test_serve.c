@@ -122,6 +122,33 @@ TEST(serve_keeps_sessions_of_a_model_with_a_slash_in_its_name)
         access(t_printf("%s/a/b/org%%2F100%%25.keep", t_tmpdir()), F_OK), 0);
 }
 
+/* A terminal that is closed takes no answers and no --keep with it. */
+TEST(serve_ends_at_a_hangup_as_it_does_when_it_is_told_to)
+{
+    static const struct {
+        const char *trap, *then, *says;
+    } rows[] = {
+        {"-", "", "0\n"},
+        {"''", "sleep 0.2; kill -0 $pid && echo alive; kill $pid;",
+         "alive\n0\n"},
+    };
+
+    for (size_t i = 0; i < BR_COUNT(rows); i++) {
+        const char *script = t_printf(
+            "cd %s && rm -f log; trap %s HUP; %s serve %s --port 0 -t 1 "
+            "--log-level info 2>log >said & pid=$!; for i in $(seq 600); do "
+            "grep -q http_ready %s/log && break; sleep 0.05; done; "
+            "kill -HUP $pid; %s wait $pid; echo $?",
+            t_tmpdir(), rows[i].trap, t_brass(), t_repo("models/demo.gguf"),
+            t_tmpdir(), rows[i].then);
+        t_proc r;
+
+        t_exec(&r, (const char *[]){"sh", "-c", script, NULL}, NULL, 0);
+        ck_assert_msg(strcmp(r.out, rows[i].says) == 0, "%s: %s%s",
+                      rows[i].trap, r.out, r.err);
+    }
+}
+
 /* What it was asked to write down is not there: no success. */
 TEST(serve_that_lost_its_trace_fails)
 {
