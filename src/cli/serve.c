@@ -147,8 +147,8 @@ br_serve_list(server *s, const char *path, br_status *st)
     size_t n;
 
     BR_TRY(br_file_read(path, MOST, &text, &n, st));
-    for (line = strtok_r(text, "\n", &rest); line && code == BR_OK;
-         line = strtok_r(NULL, "\n", &rest))
+    for (line = strtok_r(text, "\r\n", &rest); line && code == BR_OK;
+         line = strtok_r(NULL, "\r\n", &rest))
         if (line[0] != '#')
             code = want(s, &listed, line, st);
     br_free(text);

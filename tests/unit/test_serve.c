@@ -66,6 +66,19 @@ TEST(serve_traces_one_model_that_stays)
     }
 }
 
+TEST(serve_reads_a_list_of_models_as_windows_writes_it)
+{
+    const char *list = t_printf("%s/list", t_tmpdir());
+    char *text = t_printf("# models\r\n\r\n%s\r\n", t_repo("models/demo.gguf"));
+    t_proc r;
+
+    t_write(list, text, strlen(text));
+    t_run(&r, "serve", "--port", "0", "--model-list", list, "--price",
+          "dmeo=1/1/1");
+    ck_assert_msg(r.exit == 2 && strstr(r.err, "no model is called 'dmeo'"),
+                  "%d %s", r.exit, r.err);
+}
+
 /* Of several models one that is none, or that --memory has no room for, ends the start
  * by its name, before or after those that load. */
 TEST(serve_names_the_model_that_ends_its_start)
