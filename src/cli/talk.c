@@ -251,6 +251,22 @@ show_prompt(void *progress, uint64_t done, uint64_t total)
         br_progress_end(progress);
 }
 
+/* A prompt that has no room may have some: 4096 tokens are what nobody asked for
+ * gets, not what the model was made for. */
+static br_code
+more_room(const br_talk *t, br_code code, br_status *st)
+{
+    const int64_t has = br_lm_model_lm(t->lm)->n_ctx, most = t->model->hp.n_ctx;
+    char said[sizeof st->msg];
+
+    if (code != BR_E_LIMIT || (int64_t)t->prompt.n < has || most <= has)
+        return code;
+    memcpy(said, st->msg, sizeof said);
+    *st = (br_status){0};
+    return br_fail(st, code, "%s; --ctx N gives more, to this model up to %lld",
+                   said, (long long)most);
+}
+
 br_code
 br_talk_answer(br_talk *t, br_status *st)
 {
@@ -271,7 +287,7 @@ br_talk_answer(br_talk *t, br_status *st)
     (void)br_cli_hold_interrupts(held);
     br_interrupt_end(&before);
     br_progress_end(&p);
-    return code;
+    return more_room(t, code, st);
 }
 
 /* C0, DEL and C1 (in UTF-8: C2 80..9F) are shown, newline and tab obeyed. */

@@ -232,7 +232,26 @@ TEST(run_refuses_in_one_line)
     t_write(big, text, 20000);
     t_run(&r, "run", DEMO, "-f", big);
     ck_assert_int_eq(r.exit, 3);
-    ck_assert_ptr_nonnull(strstr(r.err, "the context holds 1024"));
+    ck_assert_ptr_nonnull(
+        strstr(r.err, "the context holds 1024, the answer included\n"));
+}
+
+/* Of a model that was made for more. */
+TEST(run_says_how_a_prompt_has_more_room)
+{
+    const char *text = t_printf("%s/text", t_tmpdir());
+    char words[2 * 100];
+    t_proc r;
+
+    t_not_for_tsan("run_tells_the_same_story_for_the_same_seed");
+    for (size_t i = 0; i < sizeof words; i++)
+        words[i] = i % 2 ? ' ' : 'x';
+    t_write(text, words, sizeof words);
+    t_run(&r, "run", DEMO, "-f", text, "--ctx", "64");
+    ck_assert_int_eq(r.exit, 3);
+    ck_assert_ptr_nonnull(
+        strstr(r.err, "; the context holds 64, the answer included; --ctx N "
+                      "gives more, to this model up to 1024\n"));
 }
 
 /* Not at each message, when the model is loaded. */
