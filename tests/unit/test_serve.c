@@ -73,9 +73,8 @@ TEST(serve_reads_a_list_of_models_as_windows_writes_it)
     t_proc r;
 
     t_write(list, text, strlen(text));
-    t_run(&r, "serve", "--port", "0", "--model-list", list, "--price",
-          "dmeo=1/1/1");
-    ck_assert_msg(r.exit == 2 && strstr(r.err, "no model is called 'dmeo'"),
+    t_run(&r, "serve", "--port", "0", "--model-list", list, "--ctx", "1025");
+    ck_assert_msg(r.exit == 2 && strstr(r.err, "was made for 1024 tokens"),
                   "%d %s", r.exit, r.err);
 }
 
