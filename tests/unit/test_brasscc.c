@@ -168,6 +168,11 @@ PROGRAM(arrivals)
     program("arrivals", true);
 }
 
+PROGRAM(few_bits)
+{
+    program("few_bits", true);
+}
+
 PROGRAM(workspace)
 {
     program("workspace", true);

@@ -244,11 +244,11 @@ multiply(const br_kins *i, const char *type_a, const char *type_b, unsigned sum,
 
 /* Sums of halves are f32 until the end, when each is rounded once. */
 static void
-product_begin(unsigned first, bool half, br_str *o)
+product_begin(unsigned first, unsigned sums, bool half, br_str *o)
 {
     char from[16], to[16];
 
-    for (unsigned d = 0; d < 4; d++) {
+    for (unsigned d = 0; d < sums; d++) {
         snprintf(from, sizeof from, "a%u", first + (half ? d / 2 : d));
         snprintf(to, sizeof to, "r%u", 12 + d);
         if (half)
@@ -259,9 +259,9 @@ product_begin(unsigned first, bool half, br_str *o)
 }
 
 static void
-product_end(bool half, br_str *o)
+product_end(unsigned sums, bool half, br_str *o)
 {
-    for (unsigned d = 0; d < 4; d += 2)
+    for (unsigned d = 0; d < sums; d += 2)
         if (half)
             br_str_printf(o,
                           "cvt.rn.f16.f32 h0,r%u; cvt.rn.f16.f32 h1,r%u; "
@@ -273,30 +273,44 @@ product_end(bool half, br_str *o)
                           d + 1, 13 + d);
 }
 
+/* Saturation is of the whole sum: what is added to comes last. */
+static void
+product_saturated(unsigned first, unsigned sums, br_str *o)
+{
+    for (unsigned d = 0; d < sums; d++)
+        br_str_printf(o, "add.sat.s32 d%u,r%u,a%u; ", d, 12 + d, first + d);
+}
+
 /* m16n8: lane 4 g + t has rows g and g + 8 of A, column g of B, and of D rows g
  * and g + 8, columns 2 t and 2 t + 1, of halves two to a word. Words of K come
- * from the four lanes that have them. */
+ * from the four lanes that have them. m8n8, of bytes, is its first half. */
 static bool
 product(const br_kfn *f, const br_kins *i, br_str *o)
 {
     unsigned k = i->imm & 255, n = i->imm >> 8 & 255, m = i->imm >> 16 & 255;
     unsigned tb = i->imm >> 24 & 255, bits, na, nb, nd;
     bool half = i->type == BR_KT_F16X2 && i->type2 == BR_KT_F16;
+    const bool sat = br_kmod(i->mods, BR_KF_SAT) == BR_KM_SAT_SATFINITE;
+    const unsigned eights = m / 8; /* rows of a lane */
 
     bits = i->type2 == BR_KT_TF32 ? 32 : br_ktinfo_of[i->type2].bytes * 8u;
-    na = 16 * k * bits / 1024;
-    nb = na / 2;
-    nd = half ? 2 : 4;
-    if (m != 16 || n != 8 || !nb || i->n_res != nd ||
+    na = m * k * bits / 1024;
+    nb = 8 * k * bits / 1024;
+    nd = half ? 2 : 2 * eights;
+    if ((m != 16 && (m != 8 || bits != 8)) || n != 8 || !nb || i->n_res != nd ||
         i->n_arg != na + nb + nd ||
         (i->type != BR_KT_F32 && i->type != BR_KT_S32 && !half) ||
-        (i->type == BR_KT_S32) != (bits == 8) || i->mods ||
-        (i->type == BR_KT_F32 && bits < 16))
+        (i->type == BR_KT_S32) != (bits == 8) ||
+        (sat ? bits != 8 : i->mods != 0) || (i->type == BR_KT_F32 && bits < 16))
         return false;
     gm_lib_header(f, i, true, o);
     br_str_puts(o, "mov.u32 r0,%laneid; and.b32 r1,r0,28; and.b32 r2,r0,3; "
                    "shl.b32 r2,r2,3;\n");
-    product_begin(na + nb, half, o);
+    if (sat)
+        br_str_puts(o, "mov.b32 r12,0; mov.b32 r13,0; mov.b32 r14,0; "
+                       "mov.b32 r15,0; ");
+    else
+        product_begin(na + nb, 2 * eights, half, o);
     for (unsigned w = 0; w < nb; w++)
         for (unsigned t = 0; t < 4; t++)
             for (unsigned col = 0; col < 2; col++) {
@@ -304,18 +318,21 @@ product(const br_kfn *f, const br_kins *i, br_str *o)
                               "\nadd.u32 r6,r2,%u; shfl.sync.idx.b32 "
                               "r5,a%u,r6,31,-1; ",
                               4 * col + t, na + w);
-                for (unsigned row = 0; row < 2; row++) {
+                for (unsigned row = 0; row < eights; row++) {
                     br_str_printf(o,
                                   "add.u32 r7,r1,%u; shfl.sync.idx.b32 "
                                   "r4,a%u,r7,31,-1; ",
-                                  t, 2 * w + row);
+                                  t, eights * w + row);
                     multiply(i,
                              br_ktinfo_of[i->type2].kind == 'S' ? "s32" : "u32",
                              br_ktinfo_of[tb].kind == 'S' ? "s32" : "u32",
                              12 + 2 * row + col, o);
                 }
             }
-    product_end(half, o);
+    if (sat)
+        product_saturated(na + nb, 2 * eights, o);
+    else
+        product_end(2 * eights, half, o);
     return true;
 }
 

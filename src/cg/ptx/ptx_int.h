@@ -274,6 +274,9 @@ bool px_dst_words(px_lower *l, const px_opnd *d, unsigned type,
                   const uint32_t *v, unsigned n);
 /* d, a, b, c: mma.m8n8k4 of f64. */
 bool px_mma_f64(px_lower *l, const px_ins *ins);
+/* ptx_narrow.c: mma of 4 bits and of 1, and all that wmma does with them. */
+bool px_mma_narrow(px_lower *l, const px_ins *ins);
+bool px_wmma_narrow(px_lower *l, const px_ins *ins);
 uint32_t px_read_reg(px_lower *l, uint32_t reg);
 void px_write_reg(px_lower *l, uint32_t reg, uint32_t v);
 /* Of arithmetic of f64: the result, by arithmetic of f32. */

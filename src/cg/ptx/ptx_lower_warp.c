@@ -176,6 +176,8 @@ px_l_mma(px_lower *l, const px_ins *ins)
             n = shapes[s].n;
             k = shapes[s].k;
         }
+    if (px_has(o, PM_S4) || px_has(o, PM_U4) || px_has(o, PM_B1))
+        return px_mma_narrow(l, ins);
     if (px_has(o, PM_M8N8K4) && o->n_types == 4 && o->types[0] == BR_KT_F64 &&
         o->types[1] == BR_KT_F64 && o->types[2] == BR_KT_F64 &&
         o->types[3] == BR_KT_F64)

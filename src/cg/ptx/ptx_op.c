@@ -60,6 +60,8 @@ static const struct {
     {'g', " sync aligned up down bfly idx any all uni ballot arrive red warp "},
     {'M', " m8n8 m8n8k4 m8n8k16 m16n8k4 m16n8k8 m16n8k16 m16n8k32 row col "
           "trans x1 x2 x4 "},
+    {'4',
+     " s4 u4 b1 m8n8k32 m16n8k64 m8n8k128 m16n8k128 m16n8k256 xor and popc "},
     {'W', " load store mma a b c d m16n16k16 m32n8k16 m8n32k16 m8n8k4 m16n16k8 "
           "row col "},
     {'P', " pack "},

@@ -418,6 +418,8 @@ wmma_mma(px_lower *l, const px_ins *ins)
 bool
 px_l_wmma(px_lower *l, const px_ins *ins)
 {
+    if (px_has(l->opc, PM_M8N8K32) || px_has(l->opc, PM_M8N8K128))
+        return px_wmma_narrow(l, ins);
     return px_has(l->opc, PM_LOAD)    ? wmma_load(l, ins)
            : px_has(l->opc, PM_STORE) ? wmma_store(l, ins)
            : px_has(l->opc, PM_MMA)   ? wmma_mma(l, ins)
