@@ -9,6 +9,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/tok_json.h"
 
+#include "base/map.h"
+
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -259,6 +261,86 @@ added_id(br_tj *x, const br_json *a, uint32_t i, int64_t *id)
     return BR_OK;
 }
 
+/* One of the two lists of tokens beside the vocabulary: its first. */
+static const br_json *
+first_added(const br_tj *x, int list)
+{
+    const br_json *l = list ? x->more : x->added;
+
+    return l && l->kind == BR_J_ARR ? l->child : NULL;
+}
+
+static br_code
+put_more(br_tj *x, const br_json *m, br_text text, int64_t id)
+{
+    static const char *const flags[] = {"special", "lstrip", "rstrip",
+                                        "single_word"};
+    br_json *o = br_json_new(&x->arena, BR_J_OBJ);
+    bool ok =
+        o && br_json_put(&x->arena, o, "id", br_json_new_i64(&x->arena, id)) &&
+        br_json_put(&x->arena, o, "content", br_json_new_str(&x->arena, text));
+
+    for (size_t i = 0; ok && i < BR_COUNT(flags); i++) {
+        br_json *b = br_json_new(&x->arena, BR_J_BOOL);
+
+        if (b)
+            b->b = br_tj_bool(m, flags[i], false);
+        ok = br_json_put(&x->arena, o, flags[i], b);
+    }
+    if (!x->more)
+        x->more = br_json_new(&x->arena, BR_J_ARR);
+    return ok && x->more && br_json_append(x->more, o) ? BR_OK
+                                                       : br_tok_oom(x->st);
+}
+
+/* What only tokenizer_config.json calls a token is one, as its makers' program
+ * has it: of the vocabulary, where the text is there, else of the id that the
+ * config gives. */
+static br_code
+add_of_config(br_tj *x, const br_json *decoder, br_map *known)
+{
+    for (const br_json *a = first_added(x, 0); a; a = a->next) {
+        const br_json *s = br_json_get(a, "content");
+
+        if (s && s->kind == BR_J_STR &&
+            !br_map_put(known, (br_text){s->s, s->n}, NULL))
+            return br_tok_oom(x->st);
+    }
+    for (const br_json *m = decoder->child; m; m = m->next) {
+        const char *s = m->kind == BR_J_OBJ ? br_tj_str(m, "content") : NULL;
+        br_text text = br_text_z(s ? s : "");
+        int64_t id;
+
+        if (!text.n || !br_json_to_i64((br_text){m->key, m->key_n}, &id))
+            return br_fail(x->st, BR_E_FORMAT,
+                           "tokenizer_config.json: added_tokens_decoder: "
+                           "'%.40s' is no id of a token with a content",
+                           m->key);
+        if (br_map_get(known, text))
+            continue;
+        for (size_t i = 0; i < x->pieces.n; i++)
+            if (br_text_eq(x->pieces.at[i].text, text))
+                id = x->pieces.at[i].id;
+        BR_TRY(put_more(x, m, text, id));
+    }
+    return BR_OK;
+}
+
+static br_code
+read_config_tokens(br_tj *x)
+{
+    const br_json *decoder =
+        x->config ? br_json_get(x->config, "added_tokens_decoder") : NULL;
+    br_map known = {0};
+    br_code code;
+
+    if (!decoder || decoder->kind != BR_J_OBJ)
+        return BR_OK;
+    code = add_of_config(x, decoder, &known);
+    br_map_fini(&known);
+    return code;
+}
+
 /* Room up to the largest id; ids may leave gaps, but not mostly gaps. */
 static br_code
 make_room(br_tj *x)
@@ -271,11 +353,12 @@ make_room(br_tj *x)
         n = BR_MAX(n, (uint64_t)x->pieces.at[k].id + 1);
     if (x->added && x->added->kind != BR_J_ARR)
         return br_fail(x->st, BR_E_FORMAT, "added_tokens: it is no array");
-    for (const br_json *a = x->added ? x->added->child : NULL; a;
-         a = a->next, i++, entries++) {
-        BR_TRY(added_id(x, a, i, &id));
-        n = BR_MAX(n, (uint64_t)id + 1);
-    }
+    for (int list = 0; list < 2; list++, i = 0)
+        for (const br_json *a = first_added(x, list); a;
+             a = a->next, i++, entries++) {
+            BR_TRY(added_id(x, a, i, &id));
+            n = BR_MAX(n, (uint64_t)id + 1);
+        }
     if (n > 2 * entries + 1024)
         return br_fail(x->st, BR_E_FORMAT,
                        "tokenizer.json: the largest id is %llu, of %llu tokens",
@@ -350,11 +433,11 @@ set_pieces(br_tj *x)
 }
 
 static br_code
-set_added(br_tj *x)
+set_added(br_tj *x, int list)
 {
     br_tok *t = x->t;
 
-    for (const br_json *a = x->added ? x->added->child : NULL; a; a = a->next) {
+    for (const br_json *a = first_added(x, list); a; a = a->next) {
         const br_json *s = br_json_get(a, "content");
         uint32_t id = (uint32_t)br_json_get(a, "id")->i;
 
@@ -457,8 +540,10 @@ build(br_tj *x)
     br_tok *t = x->t;
 
     BR_TRY(br_tj_kind(x));
+    BR_TRY(read_config_tokens(x));
     BR_TRY(make_room(x));
-    BR_TRY(set_added(x));
+    BR_TRY(set_added(x, 0));
+    BR_TRY(set_added(x, 1));
     BR_TRY(set_pieces(x));
     BR_TRY(br_tok_index_all(t, x->st));
     if (t->kind == BR_TOK_BPE || t->kind == BR_TOK_MPE) {

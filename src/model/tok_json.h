@@ -28,6 +28,7 @@ typedef struct br_tj {
     const br_json *added, *normalizer, *pre_tokenizer, *post_processor;
     const br_json *model; /* the small members of "model", as an object */
     const br_json *config;
+    br_json *more; /* as `added`, what only the config has; NULL: nothing */
 } br_tj;
 
 /* tok_json_parts.c: what the sections say about the tokenizer, or a failure

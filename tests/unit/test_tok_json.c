@@ -123,6 +123,43 @@ TEST(tok_json_several_tokens_stand_before_a_text)
     br_tok_free(t);
 }
 
+/* <s> is a word of the vocabulary, <u> is nowhere else, <e> is in both. */
+TEST(tok_json_tokens_of_the_config_are_tokens)
+{
+    const char *config =
+        "{\"eos_token\":\"<e>\",\"added_tokens_decoder\":{"
+        "\"258\":{\"content\":\"<e>\",\"special\":true},"
+        "\"260\":{\"content\":\"<u>\",\"special\":true,\"rstrip\":true},"
+        "\"300\":{\"content\":\"abc\",\"special\":false}}}";
+    const char *json = bpe(BYTES_PRE ",\"added_tokens\":[{\"id\":258,"
+                                     "\"content\":\"<e>\",\"special\":true}]");
+    br_status st = {0};
+    br_tok *t = open_json(json, "{\"eos_token\":\"<e>\"}");
+
+    ck_assert_int_eq(br_tok_count(t), 259);
+    ck_assert_str_eq(tk_ids(t, "xabc", BR_TOK_PARSE_SPECIAL), "120 257");
+    br_tok_free(t);
+    t = open_json(json, config);
+    ck_assert_int_eq(br_tok_count(t), 261);
+    ck_assert_str_eq(tk_ids(t, "<u> x<e>", BR_TOK_PARSE_SPECIAL),
+                     "260 120 258");
+    ck_assert_int_eq(br_tok_type_of(t, 260), BR_TOK_CONTROL);
+    ck_assert_int_eq(br_tok_type_of(t, 257), BR_TOK_USER);
+    br_tok_free(t);
+    ck_assert_int_ne(load(&t, json,
+                          "{\"added_tokens_decoder\":{\"3\":{\"content\":"
+                          "\"<v>\"}}}",
+                          &st),
+                     BR_OK);
+    ck_assert_ptr_nonnull(strstr(st.msg, "id 3 is '<v>' and '"));
+    st = (br_status){0};
+    ck_assert_int_ne(
+        load(&t, json, "{\"added_tokens_decoder\":{\"x\":{}}}", &st), BR_OK);
+    ck_assert_ptr_nonnull(
+        strstr(st.msg, "tokenizer_config.json: added_tokens_decoder: 'x' is no "
+                       "id of a token with a content"));
+}
+
 /* Some classes make their own post-processor, whatever the folder's is. */
 TEST(tok_json_class_says_what_stands_around)
 {
@@ -633,7 +670,8 @@ TEST(tok_json_runs_out_of_memory_cleanly)
 {
     struct doc d = {bpe(BYTES_PRE ",\"added_tokens\":[{\"id\":258,\"content\":"
                                   "\"<e>\",\"special\":true}]"),
-                    "{\"eos_token\":\"<e>\"}"};
+                    "{\"eos_token\":\"<e>\",\"added_tokens_decoder\":{"
+                    "\"259\":{\"content\":\"<u>\"}}}"};
 
     t_each_oom(load_once, &d);
     d.json = llama("\"pre_tokenizer\":{\"type\":\"Metaspace\"}");
