@@ -189,7 +189,8 @@ open_file(br_db *s, bool has_log, br_status *st)
      * this process, and others then take its log for an orphan's. */
     fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0 && errno != EEXIST)
-        return br_fail(st, BR_E_IO, "%s: cannot be opened for writing", path);
+        return br_fail(st, BR_E_IO, "%s: cannot be opened for writing: %s",
+                       path, strerror(errno));
     if (fd >= 0)
         (void)close(fd);
     if (sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)

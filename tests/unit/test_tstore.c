@@ -172,13 +172,14 @@ TEST(store_says_what_is_no_file)
 {
     static const struct {
         const char *where, *says;
-    } rows[] = {{":memory:", ":memory: would be another database"},
-                {"file:x?mode=memory", "no such kind of database"},
-                {"mysql://me:secret@host/x", "no such kind of database"},
-                {"postgres:/me:secret@host/x", "no such kind of database"},
-                {"/dev/null", "/dev/null: is a device, no file"},
-                {"/no/such/folder/x.db", "cannot be opened for writing"},
-                {"/", "/: is a directory, no file"}};
+    } rows[] = {
+        {":memory:", ":memory: would be another database"},
+        {"file:x?mode=memory", "no such kind of database"},
+        {"mysql://me:secret@host/x", "no such kind of database"},
+        {"postgres:/me:secret@host/x", "no such kind of database"},
+        {"/dev/null", "/dev/null: is a device, no file"},
+        {"/no/such/folder/x.db", "cannot be opened for writing: No such file"},
+        {"/", "/: is a directory, no file"}};
 
     (void)new_file(); /* without SQLite there are none */
     for (size_t i = 0; i < BR_COUNT(rows); i++) {
