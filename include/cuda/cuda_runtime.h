@@ -175,6 +175,20 @@ cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, T fn, int blocks,
     return cudaOccupancyAvailableDynamicSMemPerBlock(bytes, (const void *)fn,
                                                      blocks, block_size);
 }
+template <class T>
+static inline cudaError_t
+cudaOccupancyMaxActiveClusters(int *clusters, T *fn,
+                               const cudaLaunchConfig_t *config)
+{
+    return cudaOccupancyMaxActiveClusters(clusters, (const void *)fn, config);
+}
+template <class T>
+static inline cudaError_t
+cudaOccupancyMaxPotentialClusterSize(int *size, T *fn,
+                                     const cudaLaunchConfig_t *config)
+{
+    return cudaOccupancyMaxPotentialClusterSize(size, (const void *)fn, config);
+}
 /* The largest block that the kernel can have; of blocks, as many as there are
  * processors. */
 template <class F, class T>

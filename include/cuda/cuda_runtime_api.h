@@ -294,6 +294,11 @@ cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes,
                                                       const void *fn,
                                                       int blocks,
                                                       int block_size);
+cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, const void *fn,
+                                           const cudaLaunchConfig_t *config);
+cudaError_t
+cudaOccupancyMaxPotentialClusterSize(int *size, const void *fn,
+                                     const cudaLaunchConfig_t *config);
 
 /* ---- graphs ------------------------------------------------------------- */
 cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode mode);

@@ -377,6 +377,45 @@ cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void *fn,
     BC_KERNEL(fn, available(bytes, f, blocks, block_size));
 }
 
+/* A cluster is one block: so many of them run beside each other, and no size above that
+ * one is there. */
+static cudaError_t
+active_clusters(int *clusters, struct CUfunc_st *f, const cudaLaunchConfig_t *c)
+{
+    const uint64_t threads =
+        (uint64_t)c->blockDim.x * c->blockDim.y * c->blockDim.z;
+    bc_launch l = {0};
+    cudaError_t e = cudaSuccess;
+
+    if (!threads || threads > BC_MAX_THREADS)
+        return cudaErrorInvalidValue;
+    for (unsigned k = 0; k < c->numAttrs && e == cudaSuccess; k++)
+        e = bc_launch_attr(&l, &c->attrs[k]);
+    if (e == cudaSuccess)
+        e = bc_occupancy(f, (int)threads, c->dynamicSmemBytes, clusters);
+    if (e == cudaSuccess)
+        *clusters *= bc_device()->multiProcessorCount;
+    return e;
+}
+
+cudaError_t
+cudaOccupancyMaxActiveClusters(int *clusters, const void *fn,
+                               const cudaLaunchConfig_t *config)
+{
+    if (!clusters || !config || (config->numAttrs && !config->attrs))
+        return bc_end(cudaErrorInvalidValue);
+    BC_KERNEL(fn, active_clusters(clusters, f, config));
+}
+
+cudaError_t
+cudaOccupancyMaxPotentialClusterSize(int *size, const void *fn,
+                                     const cudaLaunchConfig_t *config)
+{
+    if (!size || !config)
+        return bc_end(cudaErrorInvalidValue);
+    BC_KERNEL(fn, ((void)f, *size = 1, cudaSuccess));
+}
+
 /* ---- streams, events ---------------------------------------------------- */
 
 cudaError_t

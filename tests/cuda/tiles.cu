@@ -203,6 +203,34 @@ __global__ void numbers(const __grid_constant__ some s, float *o)
     o[2] = twice(3) + cuda::maximum<>()(s.x[2], 1.f);
 }
 
+/* A cluster is one block. */
+static void
+clusters()
+{
+    int blocks = 0, n = 0, mps = 0, size = 0;
+    cudaLaunchAttribute attr = {};
+    cudaLaunchConfig_t c = {};
+
+    c.gridDim = 4;
+    c.blockDim = 128;
+    CHECK(cudaDeviceGetAttribute(&mps, cudaDevAttrMultiProcessorCount, 0));
+    CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, numbers, 128, 0));
+    CHECK(cudaOccupancyMaxActiveClusters(&n, numbers, &c));
+    EXPECT(n == blocks * mps && n > 0);
+    CHECK(cudaOccupancyMaxPotentialClusterSize(&size, numbers, &c));
+    EXPECT(size == 1);
+    attr.id = cudaLaunchAttributeClusterDimension;
+    attr.val.clusterDim = {2, 1, 1};
+    c.attrs = &attr;
+    c.numAttrs = 1;
+    EXPECT(cudaOccupancyMaxActiveClusters(&n, numbers, &c) == cudaErrorNotSupported);
+    attr.val.clusterDim.x = 1;
+    CHECK(cudaOccupancyMaxActiveClusters(&n, numbers, &c));
+    c.blockDim = 4096;
+    EXPECT(cudaOccupancyMaxActiveClusters(&n, numbers, &c) == cudaErrorInvalidValue);
+    cudaGetLastError();
+}
+
 int main()
 {
     float *f;
@@ -219,5 +247,6 @@ int main()
     EXPECT(fabsf(f[0] - 5) < 1e-5f && fabsf(f[1] - 4) < 1e-5f && f[2] == 11);
     CHECK(cudaOccupancyAvailableDynamicSMemPerBlock(&bytes, numbers, 2, 128));
     EXPECT(bytes > 1024);
+    clusters();
     return done();
 }
