@@ -151,8 +151,9 @@ change(br_http *h, br_http_conn *c, const br_json *root, br_tenant *t,
     BR_TRY(read_quota(root, NULL, &t->quota, st));
     BR_TRY(check_pages(h, t->id, &t->quota, st));
     BR_TRY(tell_engines(h, t->id, &t->quota, st));
+    /* Meanwhile books may have told them what the file had. */
     if (br_tstore_set(h->store, t->name, &t->quota, st) == BR_OK)
-        return BR_OK;
+        return tell_engines(h, t->id, &t->quota, st);
     (void)!tell_engines(h, t->id, &was, NULL);
     return st->code;
 }
