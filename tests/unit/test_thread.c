@@ -16,7 +16,8 @@
 #include <sys/stat.h>
 
 #define MS       1000000
-#define PATIENCE (3000 * (int64_t)MS) /* longer than any turn of a player */
+/* Longer than any turn of a player, also where the machine stands still for a while. */
+#define PATIENCE (10000 * (int64_t)MS)
 
 static void
 start(br_thread *t, void (*fn)(void *), void *arg)
