@@ -116,23 +116,29 @@ TEST(tenants_are_made_changed_and_given_new_keys)
     close_admin(&s);
 }
 
-/* A backup, say, or a shell; whose answers run waits for neither. */
-TEST(who_has_the_tenants_file_holds_the_server_up_only_briefly)
+/* A backup, say, or a shell; whose answers run waits for neither. A busy machine may
+ * take as long by itself, but not each time. */
+TEST_WITHIN(who_has_the_tenants_file_holds_the_server_up_only_briefly, 60)
 {
+    const int64_t most = INT64_C(4000000000);
+    int64_t took = most;
     br_status st = {0};
     br_tstore *other;
     sk_answer a;
-    int64_t from;
     admin s;
 
     open_admin(&s);
     t_ok(br_tstore_open(&other, t_printf("%s/t.db", t_tmpdir()), &st), &st);
     t_ok(br_tstore_begin(other, &st), &st);
-    from = br_now_ns();
-    a = sk_ask(&s.k, "POST /v1/tenants", ADMIN, "{\"name\":\"al\"}");
-    ck_assert_msg(a.status == 503 && strstr(a.body, "locked"), "%s", a.body);
-    ck_assert_ptr_nonnull(strstr(a.head, "\r\nRetry-After: "));
-    ck_assert_int_lt(br_now_ns() - from, INT64_C(4000000000));
+    for (int i = 0; i < 5 && took >= most; i++) {
+        took = -br_now_ns();
+        a = sk_ask(&s.k, "POST /v1/tenants", ADMIN, "{\"name\":\"al\"}");
+        took += br_now_ns();
+        ck_assert_msg(a.status == 503 && strstr(a.body, "locked"), "%s",
+                      a.body);
+        ck_assert_ptr_nonnull(strstr(a.head, "\r\nRetry-After: "));
+    }
+    ck_assert_int_lt(took, most);
     t_ok(br_tstore_end(other, BR_OK, &st), &st);
     a = sk_ask(&s.k, "POST /v1/tenants", ADMIN, "{\"name\":\"al\"}");
     ck_assert_msg(a.status == 200, "%s", a.body);
