@@ -80,18 +80,20 @@ back() {
     (n=0; until said 'b on cpu' || [ $n = 2000 ]; do says b 200 || echo no; n=$((n + 1)); done) >"$dir/b"
     ! grep no "$dir/b" && said 'b on cpu' && await last_left && says b 200 && here b && stop
 }
+asked() { [ -s "$dir/long" ] || answers; }
 answers() { curl -s "$url/metrics" | grep -q '^vllm:num_requests_running{.*} [1-9]'; }
 last_left() { grep -a 'http_ready\|http_left' "$dir/log" | tail -n 1 | grep -q left; }
 unheard() { printf '%s\n' "$@" >"$dir/list"; : >"$dir/log"; kill -HUP "$server"; }
 said() { grep -q "$1" "$dir/log"; }
 # Room for two: the one asked longest ago leaves, but not before it has answered.
 budget() {
+    : >"$dir/long"
     start "$dir/a.gguf" "$dir/b.gguf" "$dir/c.gguf" --memory "$1" && await here ab && listed abc || return 1
     curl -sf "$url/v1/models/c" | grep -q '"loaded":false' && sleep 0.3 && here ab || return 1
     says a 200 && says b 200 || return 1
     (ask a 150) >"$dir/long" &
     long=$!
-    sleep 0.1
+    await asked || return 1
     says b 200 && says c 200 && wait $long && [ "$(cat "$dir/long")" = 200 ] && here bc || return 1
     says x 404 && says a 200 && here ca && says c 200 || return 1
     # Room for two, asked for three at once: each has its turn.

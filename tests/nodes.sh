@@ -184,9 +184,9 @@ must "they come back with it" they_come_back
 # ---- one ledger --------------------------------------------------------------
 adds_up() {
     asked=$(($(wc -l <"$dir/asked") + rounds * 24))
-    sleep 1.2
-    ./brass tenant usage alice --db "$db" --json | grep -q "\"requests_done\": *$asked,"
+    await counts "$asked"
 }
+counts() { ./brass tenant usage alice --db "$db" --json | grep -q "\"requests_done\": *$1,"; }
 # ---- responses are all servers' ------------------------------------------------
 at() { # N PATH [BODY]: what server N answers
     curl -sS -m 60 "http://127.0.0.1:$((port + $1))/v1/responses$2" -H "Authorization: Bearer $key" ${3:+-d "$3"}
@@ -241,9 +241,9 @@ streams_are_told_again() {
 }
 
 keys_change_everywhere() {
-    new=$(./brass tenant rotate alice --db "$db") && sleep 1.2 || return 1
+    new=$(./brass tenant rotate alice --db "$db") || return 1
     for n in 1 2 3; do
-        says 401 $n /v1/models "$key" && says 200 $n /v1/models "$new" || return 1
+        await says 401 $n /v1/models "$key" && says 200 $n /v1/models "$new" || return 1
     done
     key=$new
 }
