@@ -236,9 +236,20 @@ blocks_of(const br_cpu *c, const cpu_phase *p, uint32_t i, int32_t *first)
                       *first + 1);
 }
 
+/* Does c->attend multiply in BF16? */
+static bool
+in_pairs(const br_cpu *c, const cpu_phase *p)
+{
+    return c->attend == c->ops->attend_pairs && p->in[2].v &&
+           br_cpu_att_pairs(c->state->kv,
+                            (uint32_t)br_ir_i(p->n, BR_IA_head_dim, 0),
+                            (uint32_t)br_ir_i(p->n, BR_IA_head_v, 0));
+}
+
 /* Cuts the groups' blocks into spans, so that there are several tiles for every
- * thread. A group with one span is folded at once and keeps nothing. Returns
- * how many spans there are. */
+ * thread. A group with one span is folded at once and keeps nothing. One row in
+ * pairs reads streams that go on from head to head: its heads stay whole where all
+ * threads have as many of them. Returns how many spans there are. */
 static uint32_t
 split_groups(br_cpu *c, const cpu_phase *p, uint32_t kv, uint32_t heads)
 {
@@ -250,7 +261,8 @@ split_groups(br_cpu *c, const cpu_phase *p, uint32_t kv, uint32_t heads)
     for (uint32_t i = 0; i < s->n_groups; i++)
         blocks += blocks_of(c, p, i, &first);
     s->span = UINT32_MAX;
-    if (c->n_threads > 1)
+    if (c->n_threads > 1 &&
+        !(p->n_rows == 1 && kv % c->n_threads == 0 && in_pairs(c, p)))
         s->span = (uint32_t)(blocks * kv /
                              (c->tune.at[BR_CPU_KNOB_spans] * c->n_threads)) +
                   1;
@@ -278,16 +290,6 @@ check_pages(const br_state *s, const br_cpu_att *a, uint32_t group, int32_t lo,
 {
     for (int32_t b = lo / BR_PAGE_TOKENS; b <= pos / BR_PAGE_TOKENS; b++)
         br_check(a->pages[b] < s->n_pages[group] && "pages are the pool's");
-}
-
-/* Does c->attend multiply in BF16? */
-static bool
-in_pairs(const br_cpu *c, const cpu_phase *p)
-{
-    return c->attend == c->ops->attend_pairs && p->in[2].v &&
-           br_cpu_att_pairs(c->state->kv,
-                            (uint32_t)br_ir_i(p->n, BR_IA_head_dim, 0),
-                            (uint32_t)br_ir_i(p->n, BR_IA_head_v, 0));
 }
 
 /* How many heads of keys go through the rows together, as there are tiles enough:
