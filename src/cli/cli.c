@@ -200,10 +200,11 @@ br_cli_time(const char *text, int64_t *out)
     for (size_t i = 0; i < BR_COUNT(forms); i++) {
         struct tm tm = {0};
         const char *end = strptime(text, forms[i], &tm);
+        int day = tm.tm_mday;
 
         if (end && !*end) {
             *out = (int64_t)timegm(&tm);
-            return true;
+            return tm.tm_mday == day; /* there was no 30th of February */
         }
     }
     return false;

@@ -759,6 +759,13 @@ TEST(cli_template_renders_the_demo_model)
     t_run(&r, "template", t_repo("models/demo.gguf"), "--context", ctx);
     ck_assert_int_eq(r.exit, 0);
     ck_assert_str_eq(r.out, want);
+    t_run(&r, "template", t_repo("models/demo.gguf"), "--context", ctx, "--now",
+          "2026-02-30");
+    ck_assert_int_eq(r.exit, 2);
+    ck_assert_ptr_nonnull(strstr(r.err, "--now '2026-02-30': expected "));
+    t_run(&r, "template", t_repo("models/demo.gguf"), "--context", ctx, "--now",
+          "2028-02-29");
+    ck_assert_int_eq(r.exit, 0);
 }
 
 TEST(cli_template_errors_are_one_line)
