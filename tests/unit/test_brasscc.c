@@ -173,6 +173,11 @@ PROGRAM(few_bits)
     program("few_bits", true);
 }
 
+PROGRAM(video)
+{
+    program("video", true);
+}
+
 PROGRAM(workspace)
 {
     program("workspace", true);

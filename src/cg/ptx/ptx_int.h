@@ -52,7 +52,7 @@ typedef struct px_opcode {
 } px_opcode;
 
 typedef enum px_kind {
-    O_REG,  /* a: register; neg */
+    O_REG,  /* a: register; neg; imm: 0, 1-4 byte 0-3, 5-6 half 0-1 of it */
     O_INT,  /* imm */
     O_F32,  /* imm: bits */
     O_F64,  /* imm: bits */

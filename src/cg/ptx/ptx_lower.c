@@ -224,6 +224,8 @@ px_src_class(px_lower *l, const px_opnd *o, br_kclass c, uint32_t *v)
 
     switch (o->kind) {
     case O_REG:
+        if (o->imm)
+            return PX_NO(l, "a part of a register does not fit");
         *v = px_read_reg(l, o->a);
         if (l->f->vals.at[*v].cls < (uint8_t)c)
             return PX_NO(l, "a register is too narrow");
@@ -308,7 +310,7 @@ px_dst(px_lower *l, const px_opnd *o, unsigned type, uint32_t v)
         halves.a = o->a + 2;
         return px_dst(l, &halves, BR_KT_B32, r + 1);
     }
-    if (o->kind != O_REG)
+    if (o->kind != O_REG || o->imm)
         return PX_NO(l, "the result needs a register");
     c = reg_class(l, o->a);
     if (c < (br_kclass)l->f->vals.at[v].cls ||
@@ -331,7 +333,7 @@ px_addr(px_lower *l, const px_opnd *o, uint32_t *base, int64_t *plus)
         return true;
     }
     b = &l->p->ops.at[o->a];
-    if (b->kind == O_REG) {
+    if (b->kind == O_REG && !b->imm) {
         *base = px_read_reg(l, b->a);
         if (l->f->vals.at[*base].cls < BR_KC_B32)
             return PX_NO(l, "an address has 32 or 64 bits");

@@ -359,7 +359,7 @@ call_operand(px_lower *l, const px_opnd *x, bool result, uint32_t bytes,
         return PX_NO(l, "a call through a pointer takes .param variables");
     if (!result)
         return call_value(l, x, bytes, addr);
-    if (x->kind != O_REG || l->n_ret == BR_COUNT(l->ret) ||
+    if (x->kind != O_REG || x->imm || l->n_ret == BR_COUNT(l->ret) ||
         br_ktinfo_of[l->p->regs.at[x->a]].bytes != bytes)
         return PX_NO(l, "a result needs a register of its size");
     l->ret[l->n_ret].reg = x->a;

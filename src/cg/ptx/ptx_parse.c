@@ -205,6 +205,29 @@ part_of(px_parser *p, br_text w)
     return s && s->kind == S_VREG && k < s->count ? s->id + k : BR_KNONE;
 }
 
+/* %r1.b0 ... .b3, .h0, .h1 of a register, as video instructions have it. */
+static bool
+selected(px_parser *p, br_text w, px_opnd *o)
+{
+    const br_text name = {w.p, w.n > 3 ? w.n - 3 : 0};
+    const char *s = w.p + name.n;
+    const px_sym *sym, *range;
+    uint32_t r;
+
+    if (!name.n || s[0] != '.' ||
+        !((s[1] == 'b' && s[2] >= '0' && s[2] <= '3') ||
+          (s[1] == 'h' && s[2] >= '0' && s[2] <= '1')))
+        return false;
+    sym = px_find(p, name);
+    range = in_range(p, name, sym, &r);
+    if (range ? range->vec > 1 : !sym || sym->kind != S_REG)
+        return false;
+    *o = (px_opnd){.kind = O_REG,
+                   .a = range ? r : sym->id,
+                   .imm = (uint64_t)(s[2] - '0') + (s[1] == 'b' ? 1 : 5)};
+    return true;
+}
+
 static br_code
 word_operand(px_parser *p, px_opnd *o)
 {
@@ -234,6 +257,8 @@ word_operand(px_parser *p, px_opnd *o)
         *o = (px_opnd){.kind = O_REG, .a = r};
         return px_next(p);
     }
+    if (selected(p, w, o))
+        return px_next(p);
     BR_TRY(px_special(p, w, o, &special));
     if (special)
         return px_next(p);
@@ -365,7 +390,8 @@ instruction(px_parser *p)
         if (p->tok != 'w')
             return px_fail(p, "a predicate has to follow @");
         BR_TRY(word_operand(p, &guard));
-        if (guard.kind != O_REG || p->regs.at[guard.a] != BR_KT_PRED)
+        if (guard.kind != O_REG || guard.imm ||
+            p->regs.at[guard.a] != BR_KT_PRED)
             return px_fail(p, "the guard is no predicate");
         i.guard = guard.a;
         i.line = p->line;
