@@ -56,8 +56,10 @@ late(const int *in, int *out)
 
     prepare(&bar, N);
     if (threadIdx.x == 0) {
-        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
-                     "[%0], [%1], %2, [%3];" ::"r"(shared(a)),
+        asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(
+                         __cvta_generic_to_global(in)), "r"((unsigned)sizeof a));
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+                     ".multicast::cluster [%0], [%1], %2, [%3], 1;" ::"r"(shared(a)),
                      "l"(__cvta_generic_to_global(in)), "r"((unsigned)sizeof a),
                      "r"(shared(&bar)) : "memory");
         asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(

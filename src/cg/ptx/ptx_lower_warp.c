@@ -373,6 +373,8 @@ px_l_cp(px_lower *l, const px_ins *ins)
 
     if (!px_has(o, PM_ASYNC))
         return PX_NO(l, "this copy is not supported");
+    if (px_has(o, PM_PREFETCH)) /* into a cache */
+        return true;
     if (px_has(o, PM_BULK) && !px_has(o, PM_COMMIT_GROUP) &&
         !px_has(o, PM_WAIT_GROUP))
         return bulk(l, ins);
