@@ -391,7 +391,7 @@ TEST(http_wants_the_key_of_a_tenant)
     if (!br_tstore_here())
         t_skip("built without SQLite");
     t_ok(br_tstore_open(&store, db, &st), &st);
-    t_ok(br_tstore_create(store, "me", &q, &id, key, &st), &st);
+    t_ok(br_tstore_create(store, "al", &q, &id, key, &st), &st);
     c.port = 0;
     c.db = db;
     sk_open(&k, &(sk_config){.http = c});
