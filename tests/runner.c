@@ -524,8 +524,9 @@ main(int argc, char **argv)
     unsetenv("CK_RUN_SUITE");
     unsetenv("CK_RUN_CASE");
     setenv("BRASS_KERNEL_CACHE_BYTES", "0", 1); /* the user's stays as it is */
-    signal(SIGHUP, SIG_DFL); /* nohup ignores it, and so would what we start */
-    signal(SIGINT, SIG_DFL); /* so does a shell that starts us behind it */
+    setenv("LC_ALL", "C", 1); /* bash warns of one that is not installed */
+    signal(SIGHUP, SIG_DFL);  /* nohup ignores it, and so would what we start */
+    signal(SIGINT, SIG_DFL);  /* so does a shell that starts us behind it */
     choose();
     if (opt.list) {
         for (size_t i = 0; i < n_cases; i++)
