@@ -136,7 +136,7 @@ TEST(http_a_model_that_nobody_asks_leaves_but_not_in_an_answer)
     sk k;
 
     c.port = 0;
-    c.idle_ns = 300 * MS;
+    c.idle_ns = 1000 * MS; /* and the answer takes 2.4 s */
     c.left = on_rest;
     c.wanted = on_wanted;
     c.ctx = &r;
