@@ -157,10 +157,9 @@ pairs_add4(__m512 *sum, const uint32_t *const *x, __m512i y)
 
 /* ---- scores and weights ------------------------------------------------- */
 
-/* Of up to four lines from i0 on. Beside them `soon` comes: if not for the first
- * ones, what they read themselves. */
+/* Of up to so many fours of lines from i0 on. Beside them `soon` comes. */
 V_INLINE void
-row_scores(row_part *u, int32_t j, uint32_t i0, const row_soon *soon,
+row_scores(row_part *u, int32_t j, uint32_t i0, int fours, const row_soon *soon,
            row_calls calls)
 {
     const att *s = u->s;
@@ -168,10 +167,10 @@ row_scores(row_part *u, int32_t j, uint32_t i0, const row_soon *soon,
     const uint32_t *q = (const uint32_t *)(const void *)s->q + i0 * pairs;
     const uint16_t *k = keys_of(u, j);
     float *x = scores_of(s, u->line + i0) + 16 * (u->first + j);
-    __m512 sum[4 * PAIR_SUMS];
+    __m512 sum[2 * 4 * PAIR_SUMS];
 
     V_UNROLL
-    for (int i = 0; i < 4 * PAIR_SUMS; i++)
+    for (int i = 0; i < fours * 4 * PAIR_SUMS; i++)
         sum[i] = _mm512_setzero_ps();
     for (size_t d = 0; d < pairs; d += PAIR_SUMS, k += 32 * PAIR_SUMS) {
         V_UNROLL
@@ -179,13 +178,21 @@ row_scores(row_part *u, int32_t j, uint32_t i0, const row_soon *soon,
             __m512i y = halves_up(_mm512_loadu_si512(k + 32 * of));
 
             call_lines(soon, 64 * (d + (size_t)of), 64, calls);
-            pairs_add4(sum + 4 * of,
-                       (const uint32_t *const[]){q, q + 1, q + 2, q + 3}, y);
+            V_UNROLL
+            for (int f = 0; f < fours; f++) {
+                const uint32_t *of4 = q + (size_t)f * 4 * pairs;
+
+                pairs_add4(
+                    sum + 4 * (f * PAIR_SUMS + of),
+                    (const uint32_t *const[]){of4, of4 + 1, of4 + 2, of4 + 3},
+                    y);
+            }
         }
     }
     V_UNROLL
-    for (uint32_t i = 0; i < 4; i++) {
-        vf score = {{score_of(sum[i], sum[4 + i])}};
+    for (uint32_t i = 0; i < 4 * (uint32_t)fours; i++) {
+        const __m512 *of = sum + i / 4 * 4 * PAIR_SUMS + i % 4;
+        vf score = {{score_of(of[0], of[4])}};
 
         v_store(x + i * BR_CPU_SCORES, score);
         u->max[i0 + i] = j == 0 ? score : v_max(score, u->max[i0 + i]);
@@ -199,10 +206,10 @@ scores_of_page(row_part *u, const row_part *after, int32_t j, row_calls calls)
     row_soon soon = soon_of(u, after, j, u->by_k, keys_of);
 
     call_page(u, after, j, u->s->k_bytes, keys_of, calls);
-    for (uint32_t i = 0; i < u->s->n; i += PAIR_LINES) {
-        row_scores(u, j, i, &soon, calls);
-        soon.far = soon.near = (const uint8_t *)keys_of(u, j);
-    }
+    if (u->s->n > PAIR_LINES) /* keys are widened once for all of them */
+        row_scores(u, j, 0, 2, &soon, calls);
+    else
+        row_scores(u, j, 0, 1, &soon, calls);
 }
 
 V_APART void
@@ -270,15 +277,15 @@ in_order(__m512 *x, __m512 *y)
     *y = _mm512_shuffle_f32x4(hi, hi, 0xd8);
 }
 
-/* Pages j to end - 1 times 32 nv columns from d on, of n lines from i0 on. Sums
+/* Pages j to end - 1 times 32 nv columns from d on, of all n lines. Sums
  * rest where the block's are, and are in order when the last page is done. */
 V_INLINE void
 row_values(const row_part *u, const row_part *next, int32_t j, int32_t end,
-           uint32_t d, uint32_t i0, int n, int nv, row_calls calls)
+           uint32_t d, int n, int nv, row_calls calls)
 {
     const att *s = u->s;
     const size_t wide = s->wide, line = s->line;
-    float *acc = block_of(s, i0) + d;
+    float *acc = block_of(s, 0) + d;
     __m512 sum[16];
 
     V_UNROLL
@@ -293,15 +300,14 @@ row_values(const row_part *u, const row_part *next, int32_t j, int32_t end,
         int32_t from = j == 0 ? u->from % 16 : 0;
         int32_t to = j == u->n - 1 ? (u->to - 1) % 16 + 1 : 16;
         const uint32_t *e =
-            (const uint32_t *)(const void *)scores_of(s, u->line + i0) +
+            (const uint32_t *)(const void *)scores_of(s, u->line) +
             8 * (u->first + j);
 
-        if (i0 == 0 && d == 0)
+        if (d == 0)
             call_page(u, next, j, s->v_bytes, values_of, calls);
         for (int32_t k = from / 2; k < (to + 1) / 2; k++) {
-            if (i0 == 0)
-                call_lines(&soon, 32 * (size_t)d + 128 * (size_t)(nv * k),
-                           128 * (size_t)nv, calls);
+            call_lines(&soon, 32 * (size_t)d + 128 * (size_t)(nv * k),
+                       128 * (size_t)nv, calls);
             row_pair(sum, e + k, v + (size_t)k * 2 * wide, wide, n, nv);
         }
     }
@@ -316,29 +322,34 @@ row_values(const row_part *u, const row_part *next, int32_t j, int32_t end,
         _mm512_storeu_ps(acc + (size_t)(i % n) * line + 16 * (i / n), sum[i]);
 }
 
+/* Up to four lines go through 64 columns at once, more through 32: there are sums
+ * for as much in registers, and values are widened once for all lines. */
 V_INLINE void
 row_columns(const row_part *u, const row_part *next, int32_t j, int32_t end,
-            uint32_t i0, int n, row_calls calls)
+            int n, row_calls calls)
 {
     uint32_t d = 0;
 
-    for (; d + 64 <= u->s->wide; d += 64)
-        row_values(u, next, j, end, d, i0, n, 2, calls);
+    for (; n <= PAIR_LINES && d + 64 <= u->s->wide; d += 64)
+        row_values(u, next, j, end, d, n, 2, calls);
     for (; d < u->s->wide; d += 32)
-        row_values(u, next, j, end, d, i0, n, 1, calls);
+        row_values(u, next, j, end, d, n, 1, calls);
 }
 
 V_INLINE void
 values_of_pages(const row_part *u, const row_part *next, int32_t j, int32_t end,
                 row_calls calls)
 {
-    for (uint32_t i = 0; i < u->s->n; i += PAIR_LINES)
-        switch (u->s->n - i) {
-        case 1: row_columns(u, next, j, end, i, 1, calls); break;
-        case 2: row_columns(u, next, j, end, i, 2, calls); break;
-        case 3: row_columns(u, next, j, end, i, 3, calls); break;
-        default: row_columns(u, next, j, end, i, 4, calls); break;
-        }
+    switch (u->s->n) {
+    case 1: row_columns(u, next, j, end, 1, calls); break;
+    case 2: row_columns(u, next, j, end, 2, calls); break;
+    case 3: row_columns(u, next, j, end, 3, calls); break;
+    case 4: row_columns(u, next, j, end, 4, calls); break;
+    case 5: row_columns(u, next, j, end, 5, calls); break;
+    case 6: row_columns(u, next, j, end, 6, calls); break;
+    case 7: row_columns(u, next, j, end, 7, calls); break;
+    default: row_columns(u, next, j, end, ROW_LINES, calls); break;
+    }
 }
 
 V_APART void
