@@ -149,6 +149,16 @@ metric(const sk *k, const char *name)
     return atof(at + strlen(name) + 2);
 }
 
+/* What this thread has paid outside the kernel, us. */
+static double
+paid(void)
+{
+    struct rusage u;
+
+    getrusage(RUSAGE_THREAD, &u);
+    return (double)u.ru_utime.tv_sec * 1e6 + (double)u.ru_utime.tv_usec;
+}
+
 /* What a thread pays outside the kernel, as its clock has it, to send an event and to
  * read one, us: nothing on bare metal, 1 to 3 where a call passes by a hypervisor. */
 static double
@@ -156,25 +166,24 @@ calls_cost(void)
 {
     enum { TIMES = 20000, EVENT = 300 };
     char event[EVENT] = "";
-    struct rusage before, after;
     int fd[2], whole = 0;
+    double before, after;
 
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, fd), 0);
-    getrusage(RUSAGE_THREAD, &before);
+    before = paid();
     for (int i = 0; i < TIMES; i++)
         whole += send(fd[0], event, EVENT, 0) == EVENT &&
                  recv(fd[1], event, EVENT, 0) == EVENT;
-    getrusage(RUSAGE_THREAD, &after);
+    after = paid();
     ck_assert_int_eq(whole, TIMES);
     close(fd[0]);
     close(fd[1]);
-    return ((double)(after.ru_utime.tv_sec - before.ru_utime.tv_sec) * 1e6 +
-            (double)(after.ru_utime.tv_usec - before.ru_utime.tv_usec)) /
-           TIMES;
+    return (after - before) / TIMES;
 }
 
 /* Streams side by side, each with its text; what a token cost above what calls cost
- * alone, us. */
+ * alone, of what it may: 3 us where to read it costs 0.65, and more where this costs
+ * more, on a slower processor. */
 static double
 cost_of_streams(uint32_t n)
 {
@@ -183,7 +192,7 @@ cost_of_streams(uint32_t n)
         "brass_http_cpu_seconds_total{mode=\"system\"}";
     stream *s = t_keep(calloc(n, sizeof *s));
     char *bytes = t_keep(malloc((size_t)n * BYTES));
-    double before, during = 0, u, sys, calls;
+    double before, during = 0, u, sys, calls, read;
     sk_config c = {.fake = {.n_slots = n,
                             .n_ctx = 128,
                             .chunk = n * 4,
@@ -202,19 +211,21 @@ cost_of_streams(uint32_t n)
         begin(&k, &s[i], i);
     }
     read_all(s, n, note_rss, &during);
+    read = paid();
     for (uint32_t i = 0; i < n; i++) {
         ck_assert_msg(is_right(&k, &s[i]), "stream %u has another text", i);
         close(s[i].fd);
     }
+    read = (paid() - read) / n / TOKENS;
     u = metric(&k, user) - u;
     sys = metric(&k, kernel) - sys;
     calls = calls_cost();
-    printf("%u streams: %.2f us user (calls alone: %.2f), %.2f us kernel a "
-           "token, %.1f KB a stream\n",
-           n, u * 1e6 / n / TOKENS, calls, sys * 1e6 / n / TOKENS,
+    printf("%u streams: %.2f us user (calls alone: %.2f, to read them: %.2f), "
+           "%.2f us kernel a token, %.1f KB a stream\n",
+           n, u * 1e6 / n / TOKENS, calls, read, sys * 1e6 / n / TOKENS,
            (during - before) / n);
     sk_close(&k);
-    return u * 1e6 / n / TOKENS - calls;
+    return (u * 1e6 / n / TOKENS - calls) / BR_MAX(3.0, 4.5 * read);
 }
 
 /* A core that somebody shares takes 3 us and more of what takes 1 to 1.5 alone, for
@@ -223,8 +234,8 @@ TEST_WITHIN(http_streams_lose_nothing, 90)
 {
     double cost = cost_of_streams(t_sanitized() ? 100 : 1000);
 
-    for (int k = 1; k < 3 && !t_sanitized() && cost >= 3; k++)
+    for (int k = 1; k < 3 && !t_sanitized() && cost >= 1; k++)
         cost = cost_of_streams(1000);
     if (!t_sanitized())
-        ck_assert_double_lt(cost, 3);
+        ck_assert_double_lt(cost, 1);
 }
