@@ -428,6 +428,47 @@ TEST_WITHIN(attention_in_pairs_is_near_the_contract_in_any_company, 60)
     ck_assert_double_gt(wrong, 1e-9 * of); /* or it was not in pairs */
 }
 
+/* A row's lines, as many as a head of keys has of queries: each goes by itself, too,
+ * through a kernel of its own. */
+TEST_WITHIN(attention_of_one_row_in_pairs_is_near_the_contract, 60)
+{
+    enum { MOST = 8, EACH = 4 };
+    att_case *c = t_keep(calloc(1, sizeof *c));
+    const br_cpu_ops *ops = br_cpu_ops_of(BR_ISA_AVX512);
+    int done[MOST + 1] = {0}, n = 0;
+    double wrong = 0, of = 0;
+
+    if (!br_isa_pairs(BR_ISA_AVX512))
+        t_skip("no processor that multiplies pairs of BF16");
+    c->keys = t_keep(calloc(PAGES * 16 * HEAD, sizeof(float)));
+    c->values = t_keep(calloc(PAGES * 16 * HEAD, sizeof(float)));
+    for (uint64_t seed = 1; n < MOST * EACH; seed++) {
+        const uint32_t per = 1 + (uint32_t)n % MOST;
+        br_cpu_att *a = &c->a;
+
+        ck_assert_uint_lt(seed, 100 * MOST * EACH);
+        c->seed = seed;
+        make_case(c);
+        if (!a->has_v || !br_cpu_att_pairs(a->kv, a->head_k, a->head_v))
+            continue;
+        for (uint32_t i = 0; i < per; i++)
+            a->line[i] =
+                (br_cpu_line){c->q + i * a->head_k, c->y + i * a->head_v,
+                              a->line[0].sink ? &c->sink[i] : NULL,
+                              a->line[0].lo, a->line[0].pos};
+        a->n = per;
+        a->s = t_keep(
+            malloc(br_cpu_att_floats(a->head_k, a->head_v) * sizeof(float)));
+        ops->attend_pairs(a);
+        add_errors(c, &wrong, &of);
+        done[per]++;
+        n++;
+    }
+    for (int i = 1; i <= MOST; i++)
+        ck_assert_int_eq(done[i], EACH);
+    ck_assert_double_lt(wrong, 1e-5 * of);
+}
+
 /* One row of keys that are 0 but for the last one's first column, and values
  * that are all v: what they come to, the highest score being `score`. */
 static float
