@@ -181,7 +181,7 @@ TEST(engine_gives_the_slot_of_who_is_mostly_held_to_who_waits)
     ek_req *all[] = {&r[0], &r[1]};
     br_engine_stats s;
 
-    ek_open(&k, (br_lm_fake_config){.step_ns = 200000, .n_slots = 1},
+    ek_open(&k, (br_lm_fake_config){.step_ns = 1000000, .n_slots = 1},
             (br_engine_config){.park_ns = 30000000});
     for (int i = 0; i < 2; i++) {
         br_request_desc d;
