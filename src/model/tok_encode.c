@@ -268,7 +268,8 @@ with_blanks(const br_tok *t, br_tok_work *w, br_text piece, bool prefix)
     size_t at = 0;
 
     br_str_clear(&w->text);
-    if (prefix && !(t->prefix_lacks && (*p == ' ' || is_blank(p, p + piece.n))))
+    if (prefix && !(t->prefix_lacks && piece.n &&
+                    (*p == ' ' || is_blank(p, p + piece.n))))
         br_str_put(&w->text, BR_TOK_BLANK, BR_TOK_BLANK_BYTES);
     if (!t->blanks)
         at = piece.n, br_str_put(&w->text, piece.p, piece.n);
