@@ -293,11 +293,31 @@ put_more(br_tj *x, const br_json *m, br_text text, int64_t id)
                                                        : br_tok_oom(x->st);
 }
 
+/* *id becomes that of the vocabulary's piece with this text, if there is one. ids: of
+ * all pieces, once somebody asks: both lists may be long. */
+static br_code
+find_piece(br_tj *x, br_map *ids, br_text text, int64_t *id)
+{
+    const br_map_value *found;
+
+    for (size_t i = 0, n = ids->n_live ? 0 : x->pieces.n; i < n; i++) {
+        br_map_value *v = br_map_put(ids, x->pieces.at[i].text, NULL);
+
+        if (!v)
+            return br_tok_oom(x->st);
+        v->i = x->pieces.at[i].id;
+    }
+    found = br_map_get(ids, text);
+    if (found)
+        *id = found->i;
+    return BR_OK;
+}
+
 /* What only tokenizer_config.json calls a token is one, as its makers' program
  * has it: of the vocabulary, where the text is there, else of the id that the
  * config gives. */
 static br_code
-add_of_config(br_tj *x, const br_json *decoder, br_map *known)
+add_of_config(br_tj *x, const br_json *decoder, br_map *known, br_map *ids)
 {
     for (const br_json *a = first_added(x, 0); a; a = a->next) {
         const br_json *s = br_json_get(a, "content");
@@ -318,9 +338,7 @@ add_of_config(br_tj *x, const br_json *decoder, br_map *known)
                            m->key);
         if (br_map_get(known, text))
             continue;
-        for (size_t i = 0; i < x->pieces.n; i++)
-            if (br_text_eq(x->pieces.at[i].text, text))
-                id = x->pieces.at[i].id;
+        BR_TRY(find_piece(x, ids, text, &id));
         BR_TRY(put_more(x, m, text, id));
     }
     return BR_OK;
@@ -331,13 +349,14 @@ read_config_tokens(br_tj *x)
 {
     const br_json *decoder =
         x->config ? br_json_get(x->config, "added_tokens_decoder") : NULL;
-    br_map known = {0};
+    br_map known = {0}, ids = {0};
     br_code code;
 
     if (!decoder || decoder->kind != BR_J_OBJ)
         return BR_OK;
-    code = add_of_config(x, decoder, &known);
+    code = add_of_config(x, decoder, &known, &ids);
     br_map_fini(&known);
+    br_map_fini(&ids);
     return code;
 }
 
