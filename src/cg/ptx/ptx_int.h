@@ -262,6 +262,12 @@ uint32_t px_do(px_lower *l, br_kop op, unsigned type, const uint32_t *args,
 uint32_t px_do2(px_lower *l, br_kop op, unsigned type, uint32_t a, uint32_t b);
 /* Two bytes in 16 bits. */
 uint32_t px_bytes(px_lower *l, uint32_t low, uint32_t high);
+uint32_t px_lane(px_lower *l); /* %laneid */
+/* 32 bits of another lane. */
+uint32_t px_from_lane(px_lower *l, uint32_t v, uint32_t lane);
+/* Of m8n8 whose lines are four lanes each: the first lane of A's line lane / 4, and of
+ * B's line 2 (lane % 4). */
+void px_lines(px_lower *l, uint32_t *row, uint32_t *col);
 uint32_t px_resize(px_lower *l, uint32_t v, br_kclass to, bool is_signed);
 unsigned px_space(const px_opcode *o);
 uint32_t px_atom_op(const px_opcode *o); /* .add, ... as modifiers of KIR */

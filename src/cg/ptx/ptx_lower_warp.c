@@ -115,6 +115,36 @@ px_l_elect(px_lower *l, const px_ins *ins)
 
 /* ---- matrices ----------------------------------------------------------- */
 
+uint32_t
+px_lane(px_lower *l)
+{
+    br_kins i = {.op = BR_K_SREG, .type = BR_KT_B32, .imm = BR_KS_LANEID};
+
+    return px_emit(l, &i, NULL);
+}
+
+uint32_t
+px_from_lane(px_lower *l, uint32_t v, uint32_t lane)
+{
+    br_kins i = {.op = BR_K_SHFL, .type = BR_KT_B32, .n_arg = 4};
+    const uint32_t args[4] = {v, lane, px_k(l, BR_KC_B32, 31),
+                              px_k(l, BR_KC_B32, UINT32_MAX)};
+
+    i.mods = br_kmod_put(BR_KF_SUB, BR_KM_SHFL_IDX);
+    return px_emit(l, &i, args);
+}
+
+void
+px_lines(px_lower *l, uint32_t *row, uint32_t *col)
+{
+    const uint32_t lane = px_lane(l);
+
+    *row = px_do2(l, BR_K_AND, BR_KT_B32, lane, px_k(l, BR_KC_B32, 28));
+    *col = px_do2(l, BR_K_SHL, BR_KT_B32,
+                  px_do2(l, BR_K_AND, BR_KT_B32, lane, px_k(l, BR_KC_B32, 3)),
+                  px_k(l, BR_KC_B32, 3));
+}
+
 /* All elements of a vector operand, or the one register. */
 bool
 px_words(px_lower *l, const px_opnd *o, br_kclass c, uint32_t *args,

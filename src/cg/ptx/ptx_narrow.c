@@ -73,11 +73,11 @@ find_signs(px_lower *l, narrow *x)
 static uint32_t
 as_bytes(px_lower *l, uint32_t v, unsigned half, bool is_signed)
 {
-    uint32_t a[4] = {v, v, px_k(l, BR_KC_B32, half ? 0x3322 : 0x1100), 0};
+    /* each byte twice: low of one, high of two */
+    uint32_t a[3] = {v, v, px_k(l, BR_KC_B32, half ? 0x3322 : 0x1100)};
     uint32_t high;
 
-    v = px_do(l, BR_K_PRMT, 0, a,
-              3); /* each byte twice: low of one, high of two */
+    v = px_do(l, BR_K_PRMT, 0, a, 3);
     high = px_do2(l, BR_K_SHR, BR_KT_U32, v, px_k(l, BR_KC_B32, 4));
     v = px_do2(
         l, BR_K_OR, BR_KT_B32,
@@ -133,42 +133,25 @@ four_bits(px_lower *l, const narrow *x, const uint32_t *a, const uint32_t *b,
 
 /* ---- one bit ------------------------------------------------------------ */
 
-static uint32_t
-of_lane(px_lower *l, uint32_t v, uint32_t lane)
-{
-    br_kins i = {.op = BR_K_SHFL, .type = BR_KT_B32, .n_arg = 4};
-    const uint32_t args[4] = {v, lane, px_k(l, BR_KC_B32, 31),
-                              px_k(l, BR_KC_B32, UINT32_MAX)};
-
-    i.mods = br_kmod_put(BR_KF_SUB, BR_KM_SHFL_IDX);
-    return px_emit(l, &i, args);
-}
-
 static void
 one_bit(px_lower *l, const narrow *x, const uint32_t *a, const uint32_t *b,
         uint32_t *d)
 {
-    br_kins id = {.op = BR_K_SREG, .type = BR_KT_B32, .imm = BR_KS_LANEID};
     const br_kop op = px_has(l->opc, PM_AND) ? BR_K_AND : BR_K_XOR;
-    const uint32_t lane = px_emit(l, &id, NULL);
-    const uint32_t row =
-        px_do2(l, BR_K_AND, BR_KT_B32, lane, px_k(l, BR_KC_B32, 28));
-    const uint32_t col =
-        px_do2(l, BR_K_SHL, BR_KT_B32,
-               px_do2(l, BR_K_AND, BR_KT_B32, lane, px_k(l, BR_KC_B32, 3)),
-               px_k(l, BR_KC_B32, 3));
+    uint32_t row, col;
 
+    px_lines(l, &row, &col);
     for (unsigned q = 0; q < 4 * x->b; q++) { /* 32 bits of a row each */
         const uint32_t from =
             px_do2(l, BR_K_ADD, BR_KT_U32, row, px_k(l, BR_KC_B32, q % 4));
         uint32_t bits[2];
 
         for (uint32_t e = 0; e < 2; e++)
-            bits[e] = of_lane(l, b[q / 4],
-                              px_do2(l, BR_K_ADD, BR_KT_U32, col,
-                                     px_k(l, BR_KC_B32, 4 * e + q % 4)));
+            bits[e] = px_from_lane(l, b[q / 4],
+                                   px_do2(l, BR_K_ADD, BR_KT_U32, col,
+                                          px_k(l, BR_KC_B32, 4 * e + q % 4)));
         for (unsigned w = 0; w < x->d; w++) {
-            const uint32_t word = of_lane(l, a[q / 4 * 2 + w / 2], from);
+            const uint32_t word = px_from_lane(l, a[q / 4 * 2 + w / 2], from);
             uint32_t v = px_do2(l, op, BR_KT_B32, word, bits[w & 1]);
 
             v = px_do(l, BR_K_POPC, BR_KT_B32, &v, 1);
@@ -224,8 +207,7 @@ typedef struct place {
 static bool
 find_place(px_lower *l, const px_ins *ins, unsigned op, unsigned bits, place *p)
 {
-    br_kins id = {.op = BR_K_SREG, .type = BR_KT_B32, .imm = BR_KS_LANEID};
-    const uint32_t lane = px_emit(l, &id, NULL);
+    const uint32_t lane = px_lane(l);
     uint32_t line = px_do2(l, BR_K_SHR, BR_KT_U32, lane, px_k(l, BR_KC_B32, 2));
     uint32_t in = px_do2(l, BR_K_AND, BR_KT_B32, lane, px_k(l, BR_KC_B32, 3));
     uint32_t base, v;

@@ -206,9 +206,8 @@ find_pitch(px_lower *l, const px_ins *ins, unsigned at, unsigned natural,
 static void
 find_lane(px_lower *l, frag *f, uint32_t base)
 {
-    br_kins id = {.op = BR_K_SREG, .type = BR_KT_B32, .imm = BR_KS_LANEID};
     const unsigned bytes = bits_of(f->type) / 8;
-    const uint32_t lane = px_emit(l, &id, NULL);
+    const uint32_t lane = px_lane(l);
     const uint32_t x =
         px_do2(l, BR_K_SHR, BR_KT_U32, lane, px_k(l, BR_KC_B32, 2));
     const uint32_t y =
@@ -305,22 +304,15 @@ from_lane(px_lower *l, uint32_t v, uint32_t lane)
     br_kins un = {.op = BR_K_UNPACK, .type = BR_KT_B64, .n_arg = 1};
     uint32_t half = px_emit(l, &un, &v), part[2];
 
-    for (unsigned k = 0; k < 2; k++) {
-        br_kins i = {.op = BR_K_SHFL, .type = BR_KT_B32, .n_arg = 4};
-        const uint32_t args[4] = {half + k, lane, px_k(l, BR_KC_B32, 31),
-                                  px_k(l, BR_KC_B32, UINT32_MAX)};
-
-        i.mods = br_kmod_put(BR_KF_SUB, BR_KM_SHFL_IDX);
-        part[k] = px_emit(l, &i, args);
-    }
+    for (unsigned k = 0; k < 2; k++)
+        part[k] = px_from_lane(l, half + k, lane);
     return px_do2(l, BR_K_PACK, BR_KT_B64, part[0], part[1]);
 }
 
 bool
 px_mma_f64(px_lower *l, const px_ins *ins)
 {
-    br_kins id = {.op = BR_K_SREG, .type = BR_KT_B32, .imm = BR_KS_LANEID};
-    uint32_t v[4], lane, row, col;
+    uint32_t v[4], row, col;
     uint16_t n = 0;
 
     for (unsigned k = 1; k < 4; k++)
@@ -330,11 +322,7 @@ px_mma_f64(px_lower *l, const px_ins *ins)
         return PX_NO(l, "only sums to nearest are supported");
     if (n != 4)
         return PX_NO(l, "the number of registers does not fit the shape");
-    lane = px_emit(l, &id, NULL);
-    row = px_do2(l, BR_K_AND, BR_KT_B32, lane, px_k(l, BR_KC_B32, 28));
-    col = px_do2(l, BR_K_SHL, BR_KT_B32,
-                 px_do2(l, BR_K_AND, BR_KT_B32, lane, px_k(l, BR_KC_B32, 3)),
-                 px_k(l, BR_KC_B32, 3));
+    px_lines(l, &row, &col);
     for (uint32_t k = 0; k < 4; k++) {
         const uint32_t a = from_lane(
             l, v[0],
