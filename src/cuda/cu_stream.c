@@ -263,7 +263,7 @@ bc_stream_of(cudaStream_t h)
 {
     struct CUstream_st *s = bc_rt.streams;
 
-    if (h == cudaStreamPerThread || (!h && bc_rt.per_thread)) {
+    if (h == cudaStreamPerThread || (!h && (bc_rt.per_thread || bc_own_null))) {
         if (!my_stream || my_resets != bc_rt.resets)
             my_stream = stream_get(0, 0);
         my_resets = bc_rt.resets;

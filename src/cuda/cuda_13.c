@@ -14,6 +14,18 @@
 #define API            __attribute__((visibility("default")))
 #define OF_13(fn, its) __asm__(".symver " #fn "," #its "@libcudart.so.13")
 
+/* The null stream is the thread's own, as in rt_per_thread.c. */
+#define AS_OWN(call)                   \
+    do {                               \
+        const bool was_ = bc_own_null; \
+        cudaError_t e_;                \
+                                       \
+        bc_own_null = true;            \
+        e_ = (call);                   \
+        bc_own_null = was_;            \
+        return e_;                     \
+    } while (0)
+
 /* ---- properties --------------------------------------------------------- */
 
 /* Runs of fields that stayed: first and last. Between them some went, behind the last
@@ -96,6 +108,18 @@ br_cuda_13_prefetch(const void *p, size_t n, cudaMemLocation at, unsigned flags,
                  : cudaMemPrefetchAsync(p, n, place(at), stream);
 }
 
+API cudaError_t br_cuda_13_own_prefetch(const void *p, size_t n,
+                                        cudaMemLocation at, unsigned flags,
+                                        cudaStream_t stream);
+OF_13(br_cuda_13_own_prefetch, cudaMemPrefetchAsync_ptsz);
+
+cudaError_t
+br_cuda_13_own_prefetch(const void *p, size_t n, cudaMemLocation at,
+                        unsigned flags, cudaStream_t stream)
+{
+    AS_OWN(br_cuda_13_prefetch(p, n, at, flags, stream));
+}
+
 API cudaError_t br_cuda_13_advise(const void *p, size_t n,
                                   cudaMemoryAdvise advice, cudaMemLocation at);
 OF_13(br_cuda_13_advise, cudaMemAdvise);
@@ -161,4 +185,18 @@ br_cuda_13_capture(cudaStream_t stream, cudaStreamCaptureStatus *status,
         (graph || nodes || data || n))
         return bc_end(cudaErrorNotSupported);
     return e;
+}
+
+API cudaError_t br_cuda_13_own_capture(cudaStream_t stream,
+                                       cudaStreamCaptureStatus *status,
+                                       unsigned long long *id, void *graph,
+                                       void *nodes, void *data, size_t *n);
+OF_13(br_cuda_13_own_capture, cudaStreamGetCaptureInfo_ptsz);
+
+cudaError_t
+br_cuda_13_own_capture(cudaStream_t stream, cudaStreamCaptureStatus *status,
+                       unsigned long long *id, void *graph, void *nodes,
+                       void *data, size_t *n)
+{
+    AS_OWN(br_cuda_13_capture(stream, status, id, graph, nodes, data, n));
 }

@@ -115,6 +115,8 @@ struct CUevent_st {
     cudaGraphNode_t node;
 };
 
+/* The null stream is this thread's own during the call. (rt_per_thread.c) */
+extern _Thread_local bool bc_own_null;
 /* What a handle means to this thread; NULL: it is none. */
 struct CUstream_st *bc_stream_of(cudaStream_t s);
 /* Takes the payload, whatever happens. With the lock held. */

@@ -234,14 +234,6 @@ cudaLaunchKernel(const void *fn, dim3 grid, dim3 block, void **args,
 }
 
 cudaError_t
-cudaLaunchKernel_ptsz(const void *fn, dim3 grid, dim3 block, void **args,
-                      size_t shared, cudaStream_t stream)
-{
-    return cudaLaunchKernel(fn, grid, block, args, shared,
-                            stream ? stream : cudaStreamPerThread);
-}
-
-cudaError_t
 cudaLaunchCooperativeKernel(const void *fn, dim3 grid, dim3 block, void **args,
                             size_t shared, cudaStream_t stream)
 {

@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <string.h>
+#include <unistd.h>
 
 static void *lib;
 
@@ -128,4 +129,76 @@ TEST(cuda_13_draws_edges_of_graphs)
     ck_assert_int_eq(capture(NULL, &status, NULL, &g, NULL, NULL, &n),
                      cudaSuccess);
     ck_assert_int_eq(status, cudaStreamCaptureStatusNone);
+}
+
+/* ---- programs that nvcc linked ------------------------------------------- */
+
+/* A program's source, between these lines; what IS false names itself. */
+#define HEAD                                                                \
+    "#include <cstdio>\n#include <cstring>\n#include <cuda_runtime.h>\n"    \
+    "static int bad;\n"                                                     \
+    "#define IS(x) do { if (!(x)) bad = 1, printf(\"%d: %s (%s)\\n\", "     \
+    "__LINE__, #x, cudaGetErrorName(cudaPeekAtLastError())); } while (0)\n" \
+    "#define OK(x) IS((x) == cudaSuccess)\n"                                \
+    "__global__ void add(int *p, int n, int by) { int i = blockIdx.x * "    \
+    "blockDim.x + threadIdx.x; if (i < n) p[i] += by; }\n"
+
+/* nvcc 13 links it, and it runs with our library as CUDA's. */
+static void
+nvcc_runs(const char *flag, const char *source)
+{
+    const char *nvcc =
+        t_have_program("nvcc") ? "nvcc" : "/usr/local/cuda/bin/nvcc";
+    const char *dir = t_tmpdir(), *cu = t_printf("%s/p.cu", dir);
+    const char *lib_at = t_repo(t_printf("build/%s/libbrasscuda.so", t_conf()));
+    t_proc r;
+
+    if (t_sanitized())
+        t_skip("CUDA programs run without sanitizers");
+    t_exec(&r, (const char *[]){nvcc, "--version", NULL}, NULL, 0);
+    if (r.exit || !strstr(r.out, "release 13."))
+        t_skip("no nvcc 13");
+    t_write(cu, source, strlen(source));
+    t_exec(&r,
+           (const char *[]){nvcc, "-w", "-cudart", "shared", "-gencode",
+                            "arch=compute_90,code=compute_90", flag, cu, "-o",
+                            t_printf("%s/p", dir), NULL},
+           NULL, 0);
+    ck_assert_msg(r.exit == 0, "%.1000s", r.err);
+    ck_assert_int_eq(symlink(lib_at, t_printf("%s/libcudart.so.13", dir)), 0);
+    t_exec(&r,
+           (const char *[]){"env", t_printf("LD_LIBRARY_PATH=%s", dir),
+                            t_printf("%s/p", dir), NULL},
+           NULL, 0);
+    ck_assert_msg(r.exit == 0, "%.1000s%.1000s", r.out, r.err);
+}
+
+/* Where the null stream is each thread's own, it may be captured, and calls have other
+ * names: all were undefined but the launch. */
+TEST_WITHIN(cuda_13_null_stream_of_each_thread, 120)
+{
+    nvcc_runs(
+        "-default-stream=per-thread", HEAD
+        "__device__ int word;\n"
+        "int main() {\n"
+        "int *p, h[1000], n = sizeof h, v = 5; cudaEvent_t e; cudaGraph_t g;\n"
+        "cudaStreamCaptureStatus st; cudaGraphExec_t x;\n"
+        "OK(cudaMalloc(&p, n)); OK(cudaMemset(p, 0, n));\n"
+        "add<<<4, 256>>>(p, 1000, 1);\n"
+        "OK(cudaMemcpy(h, p, n, cudaMemcpyDeviceToHost));\n"
+        "IS(h[0] == 1 && h[999] == 1);\n"
+        "OK(cudaEventCreate(&e)); OK(cudaEventRecord(e));\n"
+        "OK(cudaStreamSynchronize(0)); OK(cudaEventQuery(e));\n"
+        "OK(cudaMemcpyToSymbol(word, &v, 4)); v = 0;\n"
+        "OK(cudaMemcpyFromSymbol(&v, word, 4)); IS(v == 5);\n"
+        "OK(cudaStreamBeginCapture(0, cudaStreamCaptureModeGlobal));\n"
+        "OK(cudaStreamIsCapturing(0, &st)); IS(st == 1);\n"
+        "IS(cudaStreamIsCapturing(cudaStreamLegacy, &st) == cudaSuccess && "
+        "st == 0);\n"
+        "add<<<4, 256>>>(p, 1000, 2);\n"
+        "OK(cudaMemcpyAsync(h, p, n, cudaMemcpyDeviceToHost));\n"
+        "OK(cudaStreamEndCapture(0, &g)); OK(cudaGraphInstantiate(&x, g, 0));\n"
+        "OK(cudaGraphLaunch(x, 0)); OK(cudaStreamSynchronize(0));\n"
+        "IS(h[0] == 3 && h[999] == 3);\n"
+        "return bad; }\n");
 }
