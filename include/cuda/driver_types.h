@@ -461,6 +461,10 @@ typedef enum cudaStreamCaptureStatus {
     cudaStreamCaptureStatusActive,
     cudaStreamCaptureStatusInvalidated
 } cudaStreamCaptureStatus;
+typedef enum cudaStreamUpdateCaptureDependenciesFlags {
+    cudaStreamAddCaptureDependencies,
+    cudaStreamSetCaptureDependencies
+} cudaStreamUpdateCaptureDependenciesFlags;
 typedef enum cudaGraphNodeType {
     cudaGraphNodeTypeKernel,
     cudaGraphNodeTypeMemcpy,

@@ -2,43 +2,17 @@
  *
  * A node keeps the op that it stands for: its work. An executable graph holds
  * the works in an order that respects the edges between nodes, and a launch is
- * one op of the stream that does them one after another. Capturing appends what
- * would have been issued, which is such an order by itself; so edges matter only
- * where the program draws them. A work is never changed, for graphs, their
+ * one op of the stream that does them one after another. Capturing (cu_capture.c)
+ * appends what would have been issued, with the edges that streams and events mean.
+ * A work is never changed, for graphs, their
  * clones and executables share it: nodes get others.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cuda/cu_graph.h"
 
 #include <string.h>
 
-typedef struct work {
-    void *payload; /* NULL: empty */
-    unsigned refs;
-} work;
-struct CUgraphNode_st {
-    work *w;
-    cudaGraphNodeType type;
-    struct CUgraph_st *graph;
-    unsigned waits, index;
-    BR_VEC(cudaGraphNode_t) after; /* edges from here */
-};
-struct CUgraph_st {
-    BR_VEC(cudaGraphNode_t) nodes;
-    struct CUstream_st *origin; /* of a capture */
-    bool broken;
-};
-typedef struct step {
-    const void *node; /* which it was, by its address; it may be gone */
-    cudaGraphNodeType type;
-    work *w;
-} step;
-struct CUgraphExec_st {
-    BR_VEC(step) order;
-    unsigned refs; /* the program, and launches under way */
-};
-
-static void
-work_drop(work *w)
+void
+bc_work_drop(bc_work *w)
 {
     if (!w || --w->refs)
         return;
@@ -48,23 +22,23 @@ work_drop(work *w)
 }
 
 /* Takes the payload. */
-static work *
-work_new(void *payload)
+bc_work *
+bc_work_new(void *payload)
 {
-    work *w = br_try_calloc(1, sizeof *w);
+    bc_work *w = br_try_calloc(1, sizeof *w);
 
     if (w)
-        *w = (work){payload, 1};
+        *w = (bc_work){payload, 1};
     else if (payload)
         bc_op_free(payload);
     return w;
 }
 
-static void
-graph_free(cudaGraph_t g)
+void
+bc_graph_free(cudaGraph_t g)
 {
     for (size_t k = 0; k < g->nodes.n; k++) {
-        work_drop(g->nodes.at[k]->w);
+        bc_work_drop(g->nodes.at[k]->w);
         br_vec_fini(&g->nodes.at[k]->after);
         br_free(g->nodes.at[k]);
     }
@@ -78,20 +52,20 @@ exec_drop(cudaGraphExec_t x)
     if (--x->refs)
         return;
     for (size_t k = 0; k < x->order.n; k++)
-        work_drop(x->order.at[k].w);
+        bc_work_drop(x->order.at[k].w);
     br_vec_fini(&x->order);
     br_free(x);
 }
 
 /* Takes the work, which may be NULL: there was no memory for it. */
-static cudaGraphNode_t
-node_add(cudaGraph_t g, work *w, cudaGraphNodeType type)
+cudaGraphNode_t
+bc_node_add(cudaGraph_t g, bc_work *w, cudaGraphNodeType type)
 {
     cudaGraphNode_t n = br_try_calloc(1, sizeof *n);
 
     if (!w || !n || !br_vec_push(&g->nodes, n)) {
         br_free(n);
-        work_drop(w);
+        bc_work_drop(w);
         return NULL;
     }
     n->w = w;
@@ -101,148 +75,14 @@ node_add(cudaGraph_t g, work *w, cudaGraphNodeType type)
     return n;
 }
 
-/* ---- capture ------------------------------------------------------------ */
-
-cudaError_t
-bc_graph_capture(struct CUstream_st *s, void *payload)
-{
-    cudaGraphNodeType type = bc_op_of(payload)->type;
-    cudaGraphNode_t n = node_add(s->capture, work_new(payload), type);
-
-    if (!n) {
-        s->capture->broken = true;
-        return cudaErrorMemoryAllocation;
-    }
-    s->last = n;
-    return cudaSuccess;
-}
-
-cudaError_t
-bc_graph_join(struct CUstream_st *s, struct CUevent_st *e)
-{
-    if (!e->graph)
-        return e->recorded ? cudaErrorStreamCaptureIsolation : cudaSuccess;
-    if (s == &bc_rt.null)
-        return cudaErrorStreamCaptureImplicit;
-    if (s->capture && s->capture != e->graph)
-        return cudaErrorStreamCaptureMerge;
-    s->capture = e->graph;
-    return cudaSuccess;
-}
-
-/* Every stream and event of a capture leaves it. */
-static void
-leave(cudaGraph_t g)
-{
-    for (struct CUstream_st *s = bc_rt.streams; s; s = s->next)
-        if (s->capture == g)
-            s->capture = NULL;
-    for (struct CUevent_st *e = bc_rt.events; e; e = e->next)
-        if (e->graph == g)
-            e->graph = NULL;
-}
-
 void
-bc_graph_drop(struct CUstream_st *s)
-{
-    cudaGraph_t g = s->capture;
-
-    if (g->origin == s) {
-        leave(g);
-        graph_free(g);
-    } else {
-        s->capture = NULL;
-    }
-}
-
-cudaError_t
-cudaStreamBeginCapture(cudaStream_t hs, cudaStreamCaptureMode mode)
-{
-    struct CUstream_st *s;
-    cudaError_t e = cudaSuccess;
-
-    bc_lock();
-    s = bc_stream_of(hs);
-    if (!s)
-        e = cudaErrorInvalidResourceHandle;
-    else if ((unsigned)mode > cudaStreamCaptureModeRelaxed)
-        e = cudaErrorInvalidValue;
-    else if (s == &bc_rt.null)
-        e = cudaErrorStreamCaptureUnsupported;
-    else if (s->capture)
-        e = cudaErrorIllegalState;
-    else if (!(s->capture = br_try_calloc(1, sizeof *s->capture)))
-        e = cudaErrorMemoryAllocation;
-    else
-        s->capture->origin = s;
-    bc_unlock();
-    return bc_end(e);
-}
-
-cudaError_t
-cudaStreamEndCapture(cudaStream_t hs, cudaGraph_t *graph)
-{
-    struct CUstream_st *s;
-    cudaError_t e = cudaSuccess;
-
-    bc_lock();
-    s = bc_stream_of(hs);
-    if (!s || !graph) {
-        e = s ? cudaErrorInvalidValue : cudaErrorInvalidResourceHandle;
-    } else if (!s->capture) {
-        e = cudaErrorIllegalState;
-    } else if (s->capture->origin != s) {
-        e = cudaErrorStreamCaptureUnmatched;
-    } else {
-        *graph = s->capture;
-        leave(*graph);
-        if ((*graph)->broken) {
-            graph_free(*graph);
-            *graph = NULL;
-            e = cudaErrorStreamCaptureInvalidated;
-        }
-    }
-    bc_unlock();
-    return bc_end(e);
-}
-
-cudaError_t
-cudaStreamIsCapturing(cudaStream_t hs, cudaStreamCaptureStatus *status)
-{
-    struct CUstream_st *s;
-
-    bc_lock();
-    s = bc_stream_of(hs);
-    if (s && status)
-        *status = s->capture ? cudaStreamCaptureStatusActive
-                             : cudaStreamCaptureStatusNone;
-    bc_unlock();
-    return bc_end(!s       ? cudaErrorInvalidResourceHandle
-                  : status ? cudaSuccess
-                           : cudaErrorInvalidValue);
-}
-
-static void
-count_edges(cudaGraph_t g)
+bc_count_edges(cudaGraph_t g)
 {
     for (size_t k = 0; k < g->nodes.n; k++)
         g->nodes.at[k]->waits = 0;
     for (size_t k = 0; k < g->nodes.n; k++)
         for (size_t a = 0; a < g->nodes.at[k]->after.n; a++)
             g->nodes.at[k]->after.at[a]->waits++;
-}
-
-cudaError_t
-cudaStreamGetCaptureInfo(cudaStream_t hs, cudaStreamCaptureStatus *status,
-                         unsigned long long *id)
-{
-    cudaError_t e = cudaStreamIsCapturing(hs, status);
-
-    bc_lock();
-    if (e == cudaSuccess && id) /* another for each capture that is open */
-        *id = (unsigned long long)(uintptr_t)bc_stream_of(hs)->capture;
-    bc_unlock();
-    return e;
 }
 
 /* ---- graphs drawn by the program ---------------------------------------- */
@@ -262,7 +102,7 @@ cudaGraphDestroy(cudaGraph_t graph)
     if (!graph)
         return bc_end(cudaErrorInvalidValue);
     bc_lock();
-    graph_free(graph);
+    bc_graph_free(graph);
     bc_unlock();
     return cudaSuccess;
 }
@@ -285,7 +125,7 @@ add(cudaGraphNode_t *out, cudaGraph_t g, const cudaGraphNode_t *deps, size_t n,
                 bc_op_free(payload);
             return cudaErrorInvalidValue;
         }
-    node = node_add(g, work_new(payload), type);
+    node = bc_node_add(g, bc_work_new(payload), type);
     *out = node;
     for (size_t k = 0; node && k < n; k++)
         if (!br_vec_push(&deps[k]->after, node))
@@ -434,20 +274,6 @@ cudaGraphAddEmptyNode(cudaGraphNode_t *node, cudaGraph_t graph,
 }
 
 cudaError_t
-cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from,
-                         const cudaGraphNode_t *to, size_t n)
-{
-    for (size_t k = 0; k < n; k++) {
-        if (!from[k] || !to[k] || from[k]->graph != graph ||
-            to[k]->graph != graph)
-            return bc_end(cudaErrorInvalidValue);
-        if (!br_vec_push(&from[k]->after, to[k]))
-            return bc_end(cudaErrorMemoryAllocation);
-    }
-    return cudaSuccess;
-}
-
-cudaError_t
 cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *n)
 {
     if (!graph || !n)
@@ -466,7 +292,7 @@ cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *n)
 
     if (!graph || !n)
         return bc_end(cudaErrorInvalidValue);
-    count_edges(graph);
+    bc_count_edges(graph);
     for (size_t k = 0; k < graph->nodes.n; k++)
         if (!graph->nodes.at[k]->waits) {
             if (nodes && roots < *n)
@@ -503,7 +329,10 @@ copy_graph(cudaGraph_t *out, cudaGraph_t from)
 
     for (size_t k = 0; ok && k < from->nodes.n; k++) {
         from->nodes.at[k]->w->refs++;
-        ok = node_add(g, from->nodes.at[k]->w, from->nodes.at[k]->type) != NULL;
+        ok = bc_node_add(g, from->nodes.at[k]->w, from->nodes.at[k]->type) !=
+             NULL;
+        if (ok)
+            g->nodes.at[k]->copy_of = from->nodes.at[k];
     }
     for (size_t k = 0; ok && k < from->nodes.n; k++)
         for (size_t a = 0; ok && a < from->nodes.at[k]->after.n; a++)
@@ -511,7 +340,7 @@ copy_graph(cudaGraph_t *out, cudaGraph_t from)
                 br_vec_push(&g->nodes.at[k]->after,
                             g->nodes.at[from->nodes.at[k]->after.at[a]->index]);
     if (!ok && g)
-        graph_free(g);
+        bc_graph_free(g);
     *out = ok ? g : NULL;
     return ok ? cudaSuccess : cudaErrorMemoryAllocation;
 }
@@ -526,10 +355,14 @@ cudaError_t
 cudaGraphNodeFindInClone(cudaGraphNode_t *out, cudaGraphNode_t node,
                          cudaGraph_t graph)
 {
-    if (!out || !node || !graph || node->index >= graph->nodes.n)
+    if (!out || !node || !graph)
         return bc_end(cudaErrorInvalidValue);
-    *out = graph->nodes.at[node->index];
-    return cudaSuccess;
+    for (size_t k = 0; k < graph->nodes.n; k++)
+        if (graph->nodes.at[k]->copy_of == node) {
+            *out = graph->nodes.at[k];
+            return bc_end(cudaSuccess);
+        }
+    return bc_end(cudaErrorInvalidValue);
 }
 
 static cudaError_t
@@ -537,17 +370,17 @@ kernel_params(cudaGraphNode_t node, const cudaKernelNodeParams *p)
 {
     void *payload;
     cudaError_t e;
-    work *w;
+    bc_work *w;
 
     if (!node || node->type != cudaGraphNodeTypeKernel)
         return cudaErrorInvalidValue;
     e = kernel(p, &payload);
     if (e != cudaSuccess)
         return e;
-    w = work_new(payload);
+    w = bc_work_new(payload);
     if (!w)
         return cudaErrorMemoryAllocation;
-    work_drop(node->w);
+    bc_work_drop(node->w);
     node->w = w;
     return cudaSuccess;
 }
@@ -581,7 +414,7 @@ put_in_order(cudaGraph_t g, cudaGraphExec_t x)
         br_free(order);
         return cudaErrorMemoryAllocation;
     }
-    count_edges(g);
+    bc_count_edges(g);
     for (size_t k = 0; k < g->nodes.n; k++)
         if (!g->nodes.at[k]->waits)
             order[n++] = g->nodes.at[k];
@@ -592,7 +425,7 @@ put_in_order(cudaGraph_t g, cudaGraphExec_t x)
     for (size_t k = 0; n == g->nodes.n && k < n; k++) {
         order[k]->w->refs++;
         x->order.at[x->order.n++] =
-            (step){order[k], order[k]->type, order[k]->w};
+            (bc_step){order[k], order[k]->type, order[k]->w};
     }
     br_free(order);
     return n == g->nodes.n ? cudaSuccess : cudaErrorInvalidValue;
@@ -708,10 +541,10 @@ cudaGraphExecDestroy(cudaGraphExec_t exec)
 
 /* Another work for a node's step, when no launch is under way. Takes it. */
 static cudaError_t
-replace(cudaGraphExec_t x, const void *node, work *w, cudaGraphNodeType type)
+replace(cudaGraphExec_t x, const void *node, bc_work *w, cudaGraphNodeType type)
 {
     cudaError_t e = w ? bc_wait_all() : cudaErrorMemoryAllocation;
-    step *at = NULL;
+    bc_step *at = NULL;
 
     for (size_t k = 0; x && k < x->order.n; k++)
         if (x->order.at[k].node == node)
@@ -719,12 +552,12 @@ replace(cudaGraphExec_t x, const void *node, work *w, cudaGraphNodeType type)
     if (e == cudaSuccess && (!at || at->type != type))
         e = cudaErrorInvalidValue;
     if (e == cudaSuccess) {
-        work *old = at->w;
+        bc_work *old = at->w;
 
         at->w = w;
         w = old;
     }
-    work_drop(w);
+    bc_work_drop(w);
     return e;
 }
 
@@ -736,7 +569,7 @@ exec_kernel(cudaGraphExec_t x, cudaGraphNode_t node,
     cudaError_t e = kernel(p, &payload);
 
     return e == cudaSuccess
-               ? replace(x, node, work_new(payload), cudaGraphNodeTypeKernel)
+               ? replace(x, node, bc_work_new(payload), cudaGraphNodeTypeKernel)
                : e;
 }
 
@@ -752,7 +585,7 @@ exec_rect(cudaGraphExec_t x, cudaGraphNode_t node, const bc_rect *r)
 {
     void *payload = bc_rect_op(r);
 
-    return payload ? replace(x, node, work_new(payload),
+    return payload ? replace(x, node, bc_work_new(payload),
                              r->src ? cudaGraphNodeTypeMemcpy
                                     : cudaGraphNodeTypeMemset)
                    : cudaErrorMemoryAllocation;
@@ -799,7 +632,7 @@ update(cudaGraphExec_t x, cudaGraph_t g, cudaGraphExecUpdateResult *result)
         if (fresh->order.at[k].type != x->order.at[k].type)
             *result = cudaGraphExecUpdateErrorNodeTypeChanged;
     for (size_t k = 0; !*result && k < x->order.n; k++) {
-        step s = x->order.at[k];
+        bc_step s = x->order.at[k];
 
         x->order.at[k].w = fresh->order.at[k].w;
         fresh->order.at[k].w = s.w;

@@ -129,10 +129,12 @@ bc_streams_end(void)
     bc_lock();
     while ((s = bc_rt.streams)) {
         bc_rt.streams = s->next;
+        br_vec_fini(&s->deps);
         br_free(s);
     }
     while ((e = bc_rt.events)) {
         bc_rt.events = e->next;
+        br_vec_fini(&e->deps);
         br_free(e);
     }
     *null = (struct CUstream_st){.used = true, .blocking = true};
@@ -449,11 +451,8 @@ bc_event_record(cudaEvent_t h, cudaStream_t hs)
 
     if (!e || !s)
         return cudaErrorInvalidResourceHandle;
-    if (s->capture) {
-        e->graph = s->capture;
-        e->node = s->last;
-        return cudaSuccess;
-    }
+    if (s->capture)
+        return bc_graph_mark(s, e);
     m = bc_op_new(sizeof *m, do_mark);
     if (!m)
         return cudaErrorMemoryAllocation;

@@ -7,7 +7,7 @@
  *
  * What brasscc links asks for no version and has CUDA 12's, as our headers do.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "cuda/cuda_int.h"
+#include "cuda/cu_graph.h"
 
 #include <string.h>
 
@@ -137,6 +137,22 @@ br_cuda_13_advise(const void *p, size_t n, cudaMemoryAdvise advice,
  * before the other kernel's end. */
 enum { EDGE_BYTES = 8 };
 
+static bool
+is_plain(const uint8_t *data, size_t edges)
+{
+    for (size_t k = 0; data && k < edges * EDGE_BYTES; k++)
+        if (data[k])
+            return false;
+    return true;
+}
+
+static void
+plain(uint8_t *data, const cudaGraphNode_t *listed, const size_t *n)
+{
+    if (data && listed)
+        memset(data, 0, *n * EDGE_BYTES);
+}
+
 API cudaError_t br_cuda_13_edges(cudaGraph_t graph, const cudaGraphNode_t *from,
                                  const cudaGraphNode_t *to, const uint8_t *data,
                                  size_t n);
@@ -146,10 +162,22 @@ cudaError_t
 br_cuda_13_edges(cudaGraph_t graph, const cudaGraphNode_t *from,
                  const cudaGraphNode_t *to, const uint8_t *data, size_t n)
 {
-    for (size_t k = 0; data && k < n * EDGE_BYTES; k++)
-        if (data[k])
-            return bc_end(cudaErrorNotSupported);
-    return cudaGraphAddDependencies(graph, from, to, n);
+    return is_plain(data, n) ? cudaGraphAddDependencies(graph, from, to, n)
+                             : bc_end(cudaErrorNotSupported);
+}
+
+/* Only plain edges are there to be removed. */
+API cudaError_t br_cuda_13_cut(cudaGraph_t graph, const cudaGraphNode_t *from,
+                               const cudaGraphNode_t *to, const uint8_t *data,
+                               size_t n);
+OF_13(br_cuda_13_cut, cudaGraphRemoveDependencies);
+
+cudaError_t
+br_cuda_13_cut(cudaGraph_t graph, const cudaGraphNode_t *from,
+               const cudaGraphNode_t *to, const uint8_t *data, size_t n)
+{
+    return is_plain(data, n) ? cudaGraphRemoveDependencies(graph, from, to, n)
+                             : bc_end(cudaErrorInvalidValue);
 }
 
 API cudaError_t br_cuda_13_get_edges(cudaGraph_t graph, cudaGraphNode_t *from,
@@ -163,40 +191,138 @@ br_cuda_13_get_edges(cudaGraph_t graph, cudaGraphNode_t *from,
 {
     cudaError_t e = cudaGraphGetEdges(graph, from, to, n);
 
-    if (e == cudaSuccess && data && from)
-        memset(data, 0, *n * EDGE_BYTES);
+    if (e == cudaSuccess)
+        plain(data, from, n);
     return e;
 }
 
-API cudaError_t br_cuda_13_capture(cudaStream_t stream,
-                                   cudaStreamCaptureStatus *status,
-                                   unsigned long long *id, void *graph,
-                                   void *nodes, void *data, size_t *n);
-OF_13(br_cuda_13_capture, cudaStreamGetCaptureInfo);
+API cudaError_t br_cuda_13_before(cudaGraphNode_t node, cudaGraphNode_t *deps,
+                                  uint8_t *data, size_t *n);
+OF_13(br_cuda_13_before, cudaGraphNodeGetDependencies);
 
 cudaError_t
-br_cuda_13_capture(cudaStream_t stream, cudaStreamCaptureStatus *status,
-                   unsigned long long *id, void *graph, void *nodes, void *data,
-                   size_t *n)
+br_cuda_13_before(cudaGraphNode_t node, cudaGraphNode_t *deps, uint8_t *data,
+                  size_t *n)
 {
-    cudaError_t e = cudaStreamGetCaptureInfo(stream, status, id);
+    cudaError_t e = cudaGraphNodeGetDependencies(node, deps, n);
 
-    if (e == cudaSuccess && *status == cudaStreamCaptureStatusActive &&
-        (graph || nodes || data || n))
+    if (e == cudaSuccess)
+        plain(data, deps, n);
+    return e;
+}
+
+API cudaError_t br_cuda_13_behind(cudaGraphNode_t node, cudaGraphNode_t *deps,
+                                  uint8_t *data, size_t *n);
+OF_13(br_cuda_13_behind, cudaGraphNodeGetDependentNodes);
+
+cudaError_t
+br_cuda_13_behind(cudaGraphNode_t node, cudaGraphNode_t *deps, uint8_t *data,
+                  size_t *n)
+{
+    cudaError_t e = cudaGraphNodeGetDependentNodes(node, deps, n);
+
+    if (e == cudaSuccess)
+        plain(data, deps, n);
+    return e;
+}
+
+/* ---- captures ------------------------------------------------------------- */
+
+typedef const cudaGraphNode_t *nodes; /* a list of them */
+
+API cudaError_t br_cuda_13_capture(cudaStream_t stream,
+                                   cudaStreamCaptureStatus *status,
+                                   unsigned long long *id, cudaGraph_t *graph,
+                                   nodes *at, const uint8_t **data, size_t *n);
+OF_13(br_cuda_13_capture, cudaStreamGetCaptureInfo);
+
+/* Edges from so many nodes can be told of: all are plain. */
+cudaError_t
+br_cuda_13_capture(cudaStream_t stream, cudaStreamCaptureStatus *status,
+                   unsigned long long *id, cudaGraph_t *graph, nodes *at,
+                   const uint8_t **data, size_t *n)
+{
+    static const uint8_t zeros[1024 * EDGE_BYTES];
+    size_t found = 0;
+    cudaError_t e =
+        cudaStreamGetCaptureInfo_v2(stream, status, id, graph, at, &found);
+
+    if (e != cudaSuccess)
+        return e;
+    if (data && found > sizeof zeros / EDGE_BYTES)
         return bc_end(cudaErrorNotSupported);
+    if (*status == cudaStreamCaptureStatusNone)
+        return e;
+    if (data)
+        *data = zeros;
+    if (n)
+        *n = found;
     return e;
 }
 
 API cudaError_t br_cuda_13_own_capture(cudaStream_t stream,
                                        cudaStreamCaptureStatus *status,
-                                       unsigned long long *id, void *graph,
-                                       void *nodes, void *data, size_t *n);
+                                       unsigned long long *id,
+                                       cudaGraph_t *graph, nodes *at,
+                                       const uint8_t **data, size_t *n);
 OF_13(br_cuda_13_own_capture, cudaStreamGetCaptureInfo_ptsz);
 
 cudaError_t
 br_cuda_13_own_capture(cudaStream_t stream, cudaStreamCaptureStatus *status,
-                       unsigned long long *id, void *graph, void *nodes,
-                       void *data, size_t *n)
+                       unsigned long long *id, cudaGraph_t *graph, nodes *at,
+                       const uint8_t **data, size_t *n)
 {
-    AS_OWN(br_cuda_13_capture(stream, status, id, graph, nodes, data, n));
+    AS_OWN(br_cuda_13_capture(stream, status, id, graph, at, data, n));
+}
+
+API cudaError_t br_cuda_13_after(cudaStream_t stream, cudaGraphNode_t *at,
+                                 const uint8_t *data, size_t n, unsigned flags);
+OF_13(br_cuda_13_after, cudaStreamUpdateCaptureDependencies);
+
+cudaError_t
+br_cuda_13_after(cudaStream_t stream, cudaGraphNode_t *at, const uint8_t *data,
+                 size_t n, unsigned flags)
+{
+    return is_plain(data, n)
+               ? cudaStreamUpdateCaptureDependencies(stream, at, n, flags)
+               : bc_end(cudaErrorNotSupported);
+}
+
+API cudaError_t br_cuda_13_own_after(cudaStream_t stream, cudaGraphNode_t *at,
+                                     const uint8_t *data, size_t n,
+                                     unsigned flags);
+OF_13(br_cuda_13_own_after, cudaStreamUpdateCaptureDependencies_ptsz);
+
+cudaError_t
+br_cuda_13_own_after(cudaStream_t stream, cudaGraphNode_t *at,
+                     const uint8_t *data, size_t n, unsigned flags)
+{
+    AS_OWN(br_cuda_13_after(stream, at, data, n, flags));
+}
+
+/* Of CUDA 12.3 and later, in whose headers ours are not. */
+API cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream,
+                                              cudaGraph_t graph, nodes at,
+                                              const uint8_t *data, size_t n,
+                                              cudaStreamCaptureMode mode);
+cudaError_t
+cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, nodes at,
+                              const uint8_t *data, size_t n,
+                              cudaStreamCaptureMode mode)
+{
+    BC_API(is_plain(data, n) ? bc_capture_into(stream, graph, at, n, mode)
+                             : cudaErrorNotSupported);
+}
+
+API cudaError_t cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream,
+                                                   cudaGraph_t graph, nodes at,
+                                                   const uint8_t *data,
+                                                   size_t n,
+                                                   cudaStreamCaptureMode mode);
+cudaError_t
+cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph,
+                                   nodes at, const uint8_t *data, size_t n,
+                                   cudaStreamCaptureMode mode)
+{
+    AS_OWN(cudaStreamBeginCaptureToGraph(stream, graph, at, data, n, mode));
 }

@@ -99,9 +99,9 @@ struct CUstream_st {
     uint64_t issued, done;
     bc_op *head, **tail;
     br_thread thread;
-    bool started, busy;         /* busy: an op of its own is at work */
-    struct CUgraph_st *capture; /* NULL: not capturing */
-    cudaGraphNode_t last;       /* captured last */
+    bool started, busy;           /* busy: an op of its own is at work */
+    struct CUgraph_st *capture;   /* NULL: not capturing */
+    BR_VEC(cudaGraphNode_t) deps; /* what is captured next comes after them */
     cudaAccessPolicyWindow window;
 };
 struct CUevent_st {
@@ -111,8 +111,8 @@ struct CUevent_st {
     bc_wait at;      /* when this is done, the event has happened */
     uint64_t record; /* the last one issued; older ones do not set the time */
     int64_t ns;
-    struct CUgraph_st *graph; /* recorded while a stream was capturing */
-    cudaGraphNode_t node;
+    struct CUgraph_st *graph;     /* recorded while a stream was capturing */
+    BR_VEC(cudaGraphNode_t) deps; /* what had been captured there */
 };
 
 /* The null stream is this thread's own during the call. (rt_per_thread.c) */

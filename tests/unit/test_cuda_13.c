@@ -202,3 +202,82 @@ TEST_WITHIN(cuda_13_null_stream_of_each_thread, 120)
         "IS(h[0] == 3 && h[999] == 3);\n"
         "return bad; }\n");
 }
+
+/* A capture that forks and joins has the edges that its events mean: there were none,
+ * and what was put in between by hand came last. */
+TEST_WITHIN(cuda_13_captures_with_edges, 120)
+{
+    nvcc_runs(
+        "-w", HEAD
+        "int main() {\n"
+        "int *p, *q, h = 0, one = 1, five = 5; size_t n, m; cudaStream_t a, "
+        "b;\n"
+        "cudaEvent_t e, f; cudaGraph_t g, in; cudaGraphExec_t x;\n"
+        "cudaGraphNode_t all[9], from[9], to[9], mine; const cudaGraphNode_t "
+        "*at;\n"
+        "cudaStreamCaptureStatus st; unsigned long long id, id2;\n"
+        "OK(cudaMalloc(&p, 4)); OK(cudaMalloc(&q, 4));\n"
+        "OK(cudaStreamCreate(&a)); OK(cudaStreamCreate(&b));\n"
+        "OK(cudaEventCreate(&e)); OK(cudaEventCreate(&f));\n"
+        /* one before, one in each stream, one behind both */
+        "OK(cudaStreamBeginCapture(a, cudaStreamCaptureModeRelaxed));\n"
+        "OK(cudaStreamGetCaptureInfo(a, &st, &id, &in, &at, NULL, &n));\n"
+        "IS(st == 1 && n == 0);\n"
+        "OK(cudaMemsetAsync(p, 0, 4, a));\n"
+        "OK(cudaEventRecord(e, a)); OK(cudaStreamWaitEvent(b, e, 0));\n"
+        "add<<<1, 1, 0, a>>>(p, 1, 1);\n"
+        "OK(cudaMemsetAsync(q, 0, 4, b));\n"
+        "OK(cudaEventRecord(f, b)); OK(cudaStreamWaitEvent(a, f, 0));\n"
+        "OK(cudaStreamGetCaptureInfo(a, &st, &id2, &in, &at, NULL, &n));\n"
+        "IS(n == 2 && id == id2);\n"
+        /* a node by hand, which what is captured next comes after */
+        "void *args[] = {&p, &one, &five}; cudaKernelNodeParams k = {};\n"
+        "k.func = (void *)add; k.gridDim = k.blockDim = dim3(1);\n"
+        "k.kernelParams = args;\n"
+        "OK(cudaGraphAddKernelNode(&mine, in, at, n, &k));\n"
+        "OK(cudaStreamUpdateCaptureDependencies(a, &mine, NULL, 1, "
+        "cudaStreamSetCaptureDependencies));\n"
+        "OK(cudaMemcpyAsync(q, p, 4, cudaMemcpyDeviceToDevice, a));\n"
+        "OK(cudaStreamEndCapture(a, &g)); IS(g == in);\n"
+        "n = 9; OK(cudaGraphGetNodes(g, all, &n)); IS(n == 5);\n"
+        "m = 9; OK(cudaGraphGetEdges(g, from, to, NULL, &m)); IS(m == 5);\n"
+        "m = 0; OK(cudaGraphNodeGetDependencies(mine, NULL, NULL, &m));\n"
+        "IS(m == 2);\n"
+        "m = 9; OK(cudaGraphNodeGetDependentNodes(all[0], to, NULL, &m));\n"
+        "IS(m == 2 && to[0] == all[1] && to[1] == all[2] && !to[2]);\n"
+        "OK(cudaGraphInstantiate(&x, g, 0)); OK(cudaGraphLaunch(x, a));\n"
+        "OK(cudaStreamSynchronize(a)); OK(cudaMemcpy(&h, q, 4, "
+        "cudaMemcpyDefault));\n"
+        "IS(h == 6);\n"
+        "IS(cudaGraphAddDependencies(g, all, all + 1, NULL, 1) == "
+        "cudaErrorInvalidValue);\n"
+        "OK(cudaGraphRemoveDependencies(g, all, all + 1, NULL, 1));\n"
+        "IS(cudaGraphRemoveDependencies(g, all, all + 1, NULL, 1) == "
+        "cudaErrorInvalidValue);\n"
+        "OK(cudaGraphDestroyNode(all[1]));\n"
+        "OK(cudaGraphGetNodes(g, NULL, &n)); IS(n == 4);\n"
+        "OK(cudaGraphInstantiate(&x, g, 0)); OK(cudaGraphLaunch(x, a));\n"
+        "OK(cudaStreamSynchronize(a)); OK(cudaMemcpy(&h, q, 4, "
+        "cudaMemcpyDefault));\n"
+        "IS(h == 5);\n"
+        /* what is left in another stream is not joined */
+        "OK(cudaStreamBeginCapture(a, cudaStreamCaptureModeGlobal));\n"
+        "OK(cudaMemsetAsync(p, 0, 4, a)); OK(cudaEventRecord(e, a));\n"
+        "OK(cudaStreamWaitEvent(b, e, 0)); OK(cudaMemsetAsync(q, 0, 4, b));\n"
+        "IS(cudaStreamEndCapture(a, &g) == cudaErrorStreamCaptureUnjoined && "
+        "!g);\n"
+        "cudaGetLastError(); OK(cudaStreamIsCapturing(b, &st)); IS(st == 0);\n"
+        /* into a graph that is there */
+        "OK(cudaGraphCreate(&g, 0));\n"
+        "OK(cudaGraphAddEmptyNode(&mine, g, NULL, 0));\n"
+        "OK(cudaStreamBeginCaptureToGraph(a, g, &mine, NULL, 1, "
+        "cudaStreamCaptureModeGlobal));\n"
+        "OK(cudaMemsetAsync(p, 3, 4, a)); OK(cudaStreamEndCapture(a, &in));\n"
+        "IS(in == g); OK(cudaGraphNodeGetDependentNodes(mine, NULL, NULL, "
+        "&n));\n"
+        "IS(n == 1);\n"
+        "cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;\n"
+        "OK(cudaThreadExchangeStreamCaptureMode(&mode)); IS(mode == 0);\n"
+        "OK(cudaThreadExchangeStreamCaptureMode(&mode)); IS(mode == 2);\n"
+        "return bad; }\n");
+}

@@ -1,0 +1,143 @@
+/* rt_graph.c - the runtime API: what is around a node, and what goes again.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cuda/cu_graph.h"
+
+#include <string.h>
+
+/* ---- edges ---------------------------------------------------------------- */
+
+static size_t
+edge(cudaGraphNode_t from, cudaGraphNode_t to)
+{
+    size_t k = 0;
+
+    while (k < from->after.n && from->after.at[k] != to)
+        k++;
+    return k;
+}
+
+/* As many as there is room for; without a list, how many there are. */
+static cudaError_t
+list(cudaGraphNode_t node, cudaGraphNode_t *out, size_t *n, bool before)
+{
+    size_t found = 0;
+
+    if (!node || !n)
+        return cudaErrorInvalidValue;
+    for (size_t k = 0; k < node->graph->nodes.n; k++) {
+        cudaGraphNode_t other = node->graph->nodes.at[k];
+        bool is = before ? edge(other, node) < other->after.n
+                         : edge(node, other) < node->after.n;
+
+        if (is && out && found < *n)
+            out[found] = other;
+        found += is;
+    }
+    for (size_t k = found; out && k < *n; k++)
+        out[k] = NULL;
+    *n = out ? BR_MIN(*n, found) : found;
+    return cudaSuccess;
+}
+
+cudaError_t
+cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t *deps,
+                             size_t *n)
+{
+    BC_API(list(node, deps, n, true));
+}
+
+cudaError_t
+cudaGraphNodeGetDependentNodes(cudaGraphNode_t node, cudaGraphNode_t *deps,
+                               size_t *n)
+{
+    BC_API(list(node, deps, n, false));
+}
+
+/* All of them, or none: each is new. */
+static cudaError_t
+add_edges(cudaGraph_t g, const cudaGraphNode_t *from, const cudaGraphNode_t *to,
+          size_t n)
+{
+    if (!g || (n && (!from || !to)))
+        return cudaErrorInvalidValue;
+    for (size_t k = 0; k < n; k++)
+        if (!from[k] || !to[k] || from[k]->graph != g || to[k]->graph != g ||
+            edge(from[k], to[k]) < from[k]->after.n)
+            return cudaErrorInvalidValue;
+    for (size_t k = 0; k < n; k++)
+        if (!br_vec_push(&from[k]->after, to[k]))
+            return cudaErrorMemoryAllocation;
+    return cudaSuccess;
+}
+
+cudaError_t
+cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from,
+                         const cudaGraphNode_t *to, size_t n)
+{
+    BC_API(add_edges(graph, from, to, n));
+}
+
+static void
+cut(cudaGraphNode_t from, size_t at)
+{
+    memmove(from->after.at + at, from->after.at + at + 1,
+            (from->after.n - at - 1) * sizeof *from->after.at);
+    from->after.n--;
+}
+
+/* All of them, or none: each has to be there. */
+static cudaError_t
+remove_edges(cudaGraph_t g, const cudaGraphNode_t *from,
+             const cudaGraphNode_t *to, size_t n)
+{
+    if (!g || (n && (!from || !to)))
+        return cudaErrorInvalidValue;
+    for (size_t k = 0; k < n; k++)
+        if (!from[k] || !to[k] || from[k]->graph != g || to[k]->graph != g ||
+            edge(from[k], to[k]) == from[k]->after.n)
+            return cudaErrorInvalidValue;
+    for (size_t k = 0; k < n; k++) {
+        size_t at = edge(from[k], to[k]);
+
+        if (at < from[k]->after.n) /* named twice */
+            cut(from[k], at);
+    }
+    return cudaSuccess;
+}
+
+cudaError_t
+cudaGraphRemoveDependencies(cudaGraph_t graph, const cudaGraphNode_t *from,
+                            const cudaGraphNode_t *to, size_t n)
+{
+    BC_API(remove_edges(graph, from, to, n));
+}
+
+static cudaError_t
+destroy(cudaGraphNode_t node)
+{
+    cudaGraph_t g;
+
+    if (!node)
+        return cudaErrorInvalidValue;
+    g = node->graph;
+    bc_graph_forget(node);
+    for (size_t k = 0; k < g->nodes.n; k++)
+        for (size_t at;
+             (at = edge(g->nodes.at[k], node)) < g->nodes.at[k]->after.n;)
+            cut(g->nodes.at[k], at);
+    memmove(g->nodes.at + node->index, g->nodes.at + node->index + 1,
+            (g->nodes.n - node->index - 1) * sizeof *g->nodes.at);
+    g->nodes.n--;
+    for (size_t k = node->index; k < g->nodes.n; k++)
+        g->nodes.at[k]->index = (unsigned)k;
+    bc_work_drop(node->w);
+    br_vec_fini(&node->after);
+    br_free(node);
+    return cudaSuccess;
+}
+
+cudaError_t
+cudaGraphDestroyNode(cudaGraphNode_t node)
+{
+    BC_API(destroy(node));
+}
