@@ -3,8 +3,8 @@
  *   {{ e }}  {% tag %}  {# comment #}     - strips, + keeps
  *
  * lstrip_blocks: blanks between the start of a line and {% or {# go.
- * trim_blocks: the newline right after %} or #} goes. One newline at the very
- * end of the source goes too, and CR LF counts as LF.
+ * trim_blocks: the newline right after %} or #} goes, but not that of {% raw %}.
+ * One newline at the very end of the source goes too, and CR LF counts as LF.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "model/jinja_ast.h"
@@ -334,8 +334,7 @@ raw(struct lexer *l, const char *close, const char *after)
 {
     const char *q = after, *end_after = NULL;
 
-    l->strip_next = close[-1] == '-';
-    l->trim_next = close[-1] != '+';
+    l->strip_next = close[-1] == '-'; /* the newline behind {% raw %} stays */
     count_lines(l, l->p, after);
     l->p = after;
     while (q + 1 < l->end &&

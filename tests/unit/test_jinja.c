@@ -185,6 +185,15 @@ TEST(jinja_whitespace)
     same("a\r\nb\n", "{}", "a\nb");
 }
 
+TEST(jinja_raw_keeps_its_first_newline)
+{
+    same("{% raw %}\n{{ x }}{% endraw %}\nb", "{}", "\n{{ x }}b");
+    same("a\n  {% raw %}  \n{{ x }}\n  {% endraw %}  \n  b", "{}",
+         "a\n  \n{{ x }}\n  \n  b");
+    same("{% if true %}\n{% raw %}\n{%- endraw %}{% endif %}", "{}", "");
+    same("{% raw -%}\n {{ x }}{% endraw -%}\n b", "{}", "{{ x }}b");
+}
+
 TEST(jinja_loops_and_scopes)
 {
     same("{% for i in [1,2,3] %}{{ i }}{{ ',' if not loop.last }}{% endfor %}",
