@@ -124,12 +124,26 @@ put_utf8(char *o, uint32_t c)
     return 4;
 }
 
+/* \7, \12, \101: a character by up to three octal digits. */
+static size_t
+octal(const char *p, const char *end, char *o, size_t *n)
+{
+    uint32_t c = 0;
+    size_t eaten = 0;
+
+    for (; eaten < 3 && p + eaten < end && p[eaten] >= '0' && p[eaten] < '8';
+         eaten++)
+        c = c << 3 | (uint32_t)(p[eaten] - '0');
+    *n = eaten ? put_utf8(o, c) : 0;
+    return eaten;
+}
+
 /* One escape at p (after the backslash); returns the bytes eaten, 0 when it
  * is none: then the backslash stays, as in Python. */
 static size_t
 escape(const char *p, const char *end, char *o, size_t *n)
 {
-    static const char from[] = "ntrbfav0\\'\"", to[] = "\n\t\r\b\f\a\v\0\\'\"";
+    static const char from[] = "ntrbfav\\'\"", to[] = "\n\t\r\b\f\a\v\\'\"";
     const char *k = p < end ? memchr(from, *p, sizeof from - 1) : NULL;
     size_t digits = p >= end    ? 0
                     : *p == 'x' ? 2
@@ -147,7 +161,9 @@ escape(const char *p, const char *end, char *o, size_t *n)
         *n = 1;
         return 1;
     }
-    if (!digits || (size_t)(end - p) <= digits)
+    if (!digits)
+        return octal(p, end, o, n);
+    if ((size_t)(end - p) <= digits)
         return 0;
     for (size_t i = 1; i <= digits; i++) {
         if (br_hex_digit(p[i]) < 0)

@@ -174,6 +174,13 @@ TEST(jinja_fine_print)
          "True True False");
 }
 
+TEST(jinja_texts_have_octal_escapes)
+{
+    same("{{ '\\101\\12\\1012\\377\\8' }}", "{}", "A\nA2\xc3\xbf\\8");
+    same("{{ '\\0'|length }}{{ '\\18'|length }}{{ '\\400' }}", "{}",
+         "12\xc4\x80");
+}
+
 TEST(jinja_whitespace)
 {
     same("a\n  {% if true %}\nb\n  {% endif %}\nc\n", "{}", "a\nb\nc");
