@@ -65,7 +65,7 @@ bool br_model_fits(uint64_t bytes, uint64_t memory_bytes);
 
 /* ---- the store (store.c) ------------------------------------------------- */
 
-/* The folder; it is made where that can be. */
+/* The folder, which need not be there: who only looks makes none. */
 br_code br_store_dir(const br_cli *cli, br_str *dir, br_status *st) BR_MUST_USE;
 /* Makes it; IO: why it is not there. */
 br_code br_store_make(br_str *dir, br_status *st) BR_MUST_USE;

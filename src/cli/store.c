@@ -38,10 +38,7 @@ br_store_dir(const br_cli *cli, br_str *dir, br_status *st)
                        "no place for models: neither --models nor HOME is set");
     else
         br_str_puts(dir, "/models");
-    if (dir->oom)
-        return br_fail(st, BR_E_OOM, "out of memory");
-    (void)br_folder_make(dir);
-    return BR_OK;
+    return dir->oom ? br_fail(st, BR_E_OOM, "out of memory") : BR_OK;
 }
 
 br_code

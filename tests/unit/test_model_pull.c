@@ -611,6 +611,29 @@ TEST(a_folder_of_models_that_cannot_be_made_is_named)
     ck_assert_ptr_nonnull(strstr(r.err, "of models: Not a directory"));
 }
 
+/* A mistyped --models, a disk that is not mounted: nothing is left there. */
+TEST(who_only_looks_makes_no_folder_of_models)
+{
+    const char *dir = t_printf("%s/typo", t_tmpdir());
+    t_proc r;
+
+    setenv("XDG_CONFIG_HOME", t_tmpdir(), 1);
+    setenv("BRASS_MODELS", dir, 1);
+    t_run(&r, "model", "list");
+    ck_assert_int_eq(r.exit, 0);
+    t_run(&r, "model", "list", "--models", dir);
+    ck_assert_int_eq(r.exit, 0);
+    t_run(&r, "model", "active");
+    ck_assert_int_eq(r.exit, 3);
+    t_run(&r, "run", "no-such", "-p", "a");
+    ck_assert_ptr_nonnull(strstr(r.err, "no-such: no such file"));
+    t_run(&r, "model", "rm", "no-such");
+    ck_assert_int_eq(r.exit, 3);
+    ck_assert_int_ne(access(dir, F_OK), 0);
+    t_run(&r, "model", "use", "models/demo.gguf");
+    ck_assert_int_eq(access(t_printf("%s/active", dir), F_OK), 0);
+}
+
 TEST(the_active_model_serves_where_none_is_named)
 {
     const char *script =
