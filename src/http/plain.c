@@ -823,7 +823,8 @@ br_on_detokenize(br_http *h, br_http_conn *c)
     if (only(h, c, root, names)) {
         if (read_ids(h, br_json_get(root, "tokens"), &st) != BR_OK ||
             br_tok_decode(h->model->m.tok, h->ids.at, h->ids.n,
-                          BR_TOK_SHOW_SPECIAL, &text, &st) != BR_OK)
+                          BR_TOK_SHOW_SPECIAL | BR_TOK_KEEP_SPACES, &text,
+                          &st) != BR_OK)
             br_reply_status(h, c, &st, "tokens");
         else
             reply_text(h, c, "prompt", &text);
