@@ -34,7 +34,7 @@ stream_new(struct br_h2 *h, int32_t id)
     s->local = h->conn->local;
     s->over = h->conn;
     s->stream = id;
-    s->deadline_ns = br_now_ns() + s->loop->limits.body_ns;
+    s->deadline_ns = br_http_now(s->loop) + s->loop->limits.body_ns;
     br_http_parser_init(&s->in, s->loop->limits.body_bytes);
     s->next = h->streams;
     if (s->next)
@@ -63,7 +63,7 @@ stream_gone(struct br_h2 *h, br_http_conn *s, bool too_slow)
     s->next = l->dead;
     l->dead = s;
     if (--h->n_streams == 0)
-        h->conn->deadline_ns = br_now_ns() + l->limits.idle_ns;
+        h->conn->deadline_ns = br_http_now(l) + l->limits.idle_ns;
 }
 
 static void
@@ -260,9 +260,9 @@ read_answer(nghttp2_session *session, int32_t id, uint8_t *to, size_t room,
     s->out.n = s->out_at = 0;
     if (s->ws && s->keep && s->state == BR_CONN_SENDING) {
         s->state = BR_CONN_READING; /* the next message */
-        s->deadline_ns = br_now_ns() + s->loop->limits.idle_ns;
+        s->deadline_ns = br_http_now(s->loop) + s->loop->limits.idle_ns;
     } else if (s->state == BR_CONN_SENDING) {
-        s->deadline_ns = br_now_ns() + s->loop->limits.write_ns;
+        s->deadline_ns = br_http_now(s->loop) + s->loop->limits.write_ns;
         *flags |= NGHTTP2_DATA_FLAG_EOF;
         return (ssize_t)n;
     }
@@ -302,7 +302,7 @@ br_h2_open(br_http_conn *c)
         return false;
     }
     c->h2 = h;
-    c->deadline_ns = br_now_ns() + c->loop->limits.idle_ns;
+    c->deadline_ns = br_http_now(c->loop) + c->loop->limits.idle_ns;
     return ok;
 }
 

@@ -80,7 +80,7 @@ br_http_conn_open(br_http_loop *l, int fd, bool local)
     c->fd = fd;
     c->events = e.events;
     br_http_parser_init(&c->in, l->limits.body_bytes);
-    c->deadline_ns = br_now_ns() + l->limits.head_ns;
+    c->deadline_ns = br_http_now(l) + l->limits.head_ns;
     c->next = l->first;
     if (l->first)
         l->first->prev = c;
@@ -479,9 +479,9 @@ take_1(br_http_conn *c, const char *p, size_t n)
         return;
     }
     if (!busy)
-        c->deadline_ns = br_now_ns() + c->loop->limits.head_ns;
+        c->deadline_ns = br_http_now(c->loop) + c->loop->limits.head_ns;
     if (!head_done && c->in.head_done) {
-        c->deadline_ns = br_now_ns() + c->loop->limits.body_ns;
+        c->deadline_ns = br_http_now(c->loop) + c->loop->limits.body_ns;
         if (c->in.wants_100 && !c->in.body.n) {
             br_str_puts(&c->out, "HTTP/1.1 100 Continue\r\n\r\n");
             list_dirty(c);
@@ -540,14 +540,14 @@ after_answer(br_http_conn *c)
             br_tls_bye(c->tls);
         shutdown(c->fd, SHUT_WR);
         c->state = BR_CONN_LINGERING;
-        c->deadline_ns = br_now_ns() + LINGER_NS;
+        c->deadline_ns = br_http_now(c->loop) + LINGER_NS;
         return;
     }
     c->rest = (br_str){0};
     if (!c->ws)
         br_http_parser_reset(&c->in);
     c->state = BR_CONN_READING;
-    c->deadline_ns = br_now_ns() + c->loop->limits.idle_ns;
+    c->deadline_ns = br_http_now(c->loop) + c->loop->limits.idle_ns;
     if (rest.n)
         take(c, rest.at, rest.n);
     br_str_fini(&rest);
@@ -619,7 +619,7 @@ flush(br_http_conn *c)
         return;
     if (c->out_at < c->out.n) {
         if (!c->deadline_ns)
-            c->deadline_ns = br_now_ns() + l->limits.write_ns;
+            c->deadline_ns = br_http_now(l) + l->limits.write_ns;
     } else {
         c->out.n = c->out_at = 0;
         if (c->out.cap > KEEP_BYTES)

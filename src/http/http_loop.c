@@ -29,6 +29,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#define AWAY_NS INT64_C(1000000000) /* more than it wanted to wait */
+
 br_http_limits
 br_http_limits_default(void)
 {
@@ -387,6 +389,24 @@ handle_all(br_http_loop *l, const struct epoll_event *e, int n)
     br_http_conns_flush(l);
 }
 
+int64_t
+br_http_now(const br_http_loop *l)
+{
+    return br_now_ns() - l->away_ns;
+}
+
+/* The process was stopped, its machine paused or overrun: what came meanwhile has
+ * not been looked at, and is not late. All of it: who had a moment left when it
+ * began has that moment still. */
+static void
+note_away(br_http_loop *l, int64_t since, int64_t wait)
+{
+    int64_t took = br_now_ns() - since;
+
+    if (took > BR_MAX(wait, 0) + AWAY_NS)
+        l->away_ns += took;
+}
+
 static bool
 tick(br_http_loop *l, int64_t now)
 {
@@ -395,7 +415,7 @@ tick(br_http_loop *l, int64_t now)
 
     for (br_http_conn *c = l->first; c; c = next) {
         next = c->next;
-        br_http_conn_tick(c, now, stopping);
+        br_http_conn_tick(c, br_http_now(l), stopping);
     }
     return l->app.tick(l->app.ctx, now, stopping) || !stopping;
 }
@@ -410,7 +430,7 @@ br_http_loop_run(br_http_loop *l)
     l->most_fd = most_fd();
     while (goes_on) {
         struct epoll_event e[256];
-        int64_t wait = next - br_now_ns();
+        int64_t since = br_now_ns(), wait = next - since;
         bool stopping = atomic_load_explicit(&l->stop, memory_order_relaxed);
         int n;
 
@@ -418,7 +438,10 @@ br_http_loop_run(br_http_loop *l)
             wait = second / 50;
         n = epoll_wait(l->ep, e, BR_COUNT(e),
                        wait > 0 ? (int)(wait / 1000000) + 1 : 0);
+        note_away(l, since, wait);
+        since = br_now_ns();
         handle_all(l, e, n);
+        note_away(l, since, 0);
         if (stopping || br_now_ns() >= next) {
             next = br_now_ns() + second;
             goes_on = tick(l, br_now_ns());

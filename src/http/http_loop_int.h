@@ -33,7 +33,8 @@ struct br_http_loop {
     br_http_conn *dirty, *dirty_last;
     br_http_conn *dead; /* events of this turn may still name them */
     uint32_t n_conns;
-    int64_t date_s; /* what date says, since 1970 */
+    int64_t away_ns; /* see br_http_now */
+    int64_t date_s;  /* what date says, since 1970 */
     char date[32];
     _Atomic bool stop;
 };
@@ -50,6 +51,9 @@ void br_http_ws_close(br_http_conn *c, uint16_t code, const char *why);
  * may call it ("req_..." where the app gave it no name). */
 const char *br_http_date(br_http_loop *l);
 const char *br_http_id(br_http_conn *c);
+/* Time as deadlines of connections have it: it stands still where the loop was
+ * away. */
+int64_t br_http_now(const br_http_loop *l);
 void br_http_conns_flush(br_http_loop *l);
 void br_http_conns_bury(br_http_loop *l);
 

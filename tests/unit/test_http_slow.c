@@ -1,7 +1,9 @@
-/* test_http_slow.c - who does not fetch an answer keeps no slot from others.
+/* test_http_slow.c - who does not fetch an answer keeps no slot from others, and
+ * who has asked in time is not late because the server was.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "serve_kit.h"
 
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -79,4 +81,81 @@ TEST(http_gives_the_slot_of_a_slow_client_to_who_waits)
         get_all(&k, n);
         sk_close(&k);
     }
+}
+
+/* ---- a server that was away ---------------------------------------------- */
+
+typedef struct away {
+    atomic_bool began, ends;
+    int64_t began_ns;
+} away;
+
+/* In the loop's thread. */
+static void
+be_away(void *ctx, void (*name)(void *to, const char *name, const char *why),
+        void *to)
+{
+    away *w = ctx;
+
+    (void)name, (void)to;
+    w->began_ns = br_now_ns();
+    atomic_store(&w->began, true);
+    while (!atomic_load(&w->ends))
+        br_sleep_ns(MS);
+}
+
+static void
+get(int fd, const char *path)
+{
+    const char *z =
+        t_printf("GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path);
+
+    sk_send(fd, z, strlen(z));
+}
+
+/* As long as a connection may be idle: what it asked meanwhile is answered. False:
+ * it may have been idle for too long before. */
+static bool
+asks_one_who_is_away(const sk *k, away *w, int64_t idle_ns)
+{
+    int fd = sk_connect(k), other = sk_connect(k);
+    int64_t asked_ns = br_now_ns(), idle_until;
+    bool in_time;
+
+    get(fd, "/health");
+    ck_assert_int_eq(sk_read(fd, true).status, 200);
+    idle_until = br_now_ns() + idle_ns;
+    atomic_store(&w->began, false);
+    atomic_store(&w->ends, false);
+    get(other, "/v1/models");
+    while (!atomic_load(&w->began))
+        br_sleep_ns(MS);
+    in_time = w->began_ns < asked_ns + idle_ns / 2;
+    get(fd, "/health");
+    while (in_time && br_now_ns() <= idle_until)
+        br_sleep_ns(10 * MS);
+    atomic_store(&w->ends, true);
+    ck_assert_int_eq(sk_read(other, true).status, 200);
+    if (in_time)
+        ck_assert_int_eq(sk_read(fd, true).status, 200);
+    close(fd);
+    close(other);
+    return in_time;
+}
+
+TEST(http_who_asked_in_time_is_not_late_because_the_server_was)
+{
+    br_http_config c = br_http_config_default();
+    away w = {0};
+    sk k;
+
+    c.port = 0;
+    c.limits.head_ns = 600000 * MS;
+    c.limits.idle_ns = 3000 * MS;
+    c.listed = be_away;
+    c.ctx = &w;
+    sk_open(&k, &(sk_config){.http = c});
+    while (!asks_one_who_is_away(&k, &w, c.limits.idle_ns))
+        ;
+    sk_close(&k);
 }
