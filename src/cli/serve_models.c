@@ -621,12 +621,22 @@ open_books(server *s)
     return BR_E_CANCELLED;
 }
 
+/* All that stays open is: who would be refused is told of in time. */
+static br_code
+may_be_asked(server *s)
+{
+    if (atomic_load_explicit(&s->stop, memory_order_acquire))
+        return BR_OK;
+    return br_http_room(s->http, &s->st);
+}
+
 void
 br_serve_load(void *arg)
 {
     server *s = arg;
 
-    if (open_books(s) != BR_OK || load_all(s, true) != BR_OK) {
+    if (open_books(s) != BR_OK || load_all(s, true) != BR_OK ||
+        may_be_asked(s) != BR_OK) {
         br_http_stop(s->http);
         return;
     }

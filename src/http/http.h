@@ -90,6 +90,8 @@ uint16_t br_http_port(const br_http *h);
 /* Any thread. Requests that name no model get the one that came first. */
 br_code br_http_ready(br_http *h, const br_http_model *m,
                       br_status *st) BR_MUST_USE;
+/* Any thread. LIMIT: so many files are open that nobody could connect. */
+br_code br_http_room(const br_http *h, br_status *st) BR_MUST_USE;
 /* Any thread. What `wanted` said comes does not: who waits for it is told why.
  * NULL: it is no longer what it was; they are looked up anew. */
 void br_http_failed(br_http *h, const char *name, const br_status *why);

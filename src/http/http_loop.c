@@ -15,6 +15,7 @@
 #include "base/thread.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -270,14 +271,42 @@ br_http_listen_unix(br_http_loop *l, const char *path, br_status *st)
  * else opens files, models and databases, and else nobody could accept who comes
  * then: he would wait, and we go round without a rest. */
 static int
-most_fd(void)
+most_fd_of(int limit)
 {
     enum { OTHERS = 32 };
+
+    return limit - BR_MIN(limit / 4, OTHERS) - 1;
+}
+
+static int
+file_limit(void)
+{
     struct rlimit r;
 
-    if (getrlimit(RLIMIT_NOFILE, &r) < 0 || r.rlim_cur > INT_MAX)
-        return INT_MAX;
-    return (int)r.rlim_cur - BR_MIN((int)r.rlim_cur / 4, OTHERS) - 1;
+    return getrlimit(RLIMIT_NOFILE, &r) < 0 || r.rlim_cur > INT_MAX
+               ? INT_MAX
+               : (int)r.rlim_cur;
+}
+
+br_code
+br_http_loop_room(const br_http_loop *l, br_status *st)
+{
+    int limit = file_limit(), need = limit;
+    int fd =
+        fcntl(l->wake, F_DUPFD_CLOEXEC, 0); /* as a connection's would be */
+
+    if (fd >= 0)
+        close(fd);
+    else
+        fd = limit;
+    if (fd <= most_fd_of(limit))
+        return BR_OK;
+    while (fd > most_fd_of(need))
+        need++;
+    return br_fail(st, BR_E_LIMIT,
+                   "no open file is left for a connection: %d are allowed "
+                   "(ulimit -n), at least %d are needed",
+                   limit, need);
 }
 
 static void
@@ -427,7 +456,7 @@ br_http_loop_run(br_http_loop *l)
     int64_t next = br_now_ns() + second;
     bool goes_on = true;
 
-    l->most_fd = most_fd();
+    l->most_fd = most_fd_of(file_limit());
     while (goes_on) {
         struct epoll_event e[256];
         int64_t since = br_now_ns(), wait = next - since;

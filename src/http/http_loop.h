@@ -110,6 +110,8 @@ br_code br_http_loop_tls(br_http_loop *l, const char *cert, const char *key,
 /* Calls app.wake while fd is readable. */
 br_code br_http_loop_watch(br_http_loop *l, int fd, br_status *st) BR_MUST_USE;
 void br_http_loop_unwatch(br_http_loop *l, int fd);
+/* LIMIT: so many files are open that no connection may have one. */
+br_code br_http_loop_room(const br_http_loop *l, br_status *st) BR_MUST_USE;
 /* Until br_http_loop_stop and then until app.tick says so. */
 void br_http_loop_run(br_http_loop *l);
 void br_http_loop_wake(br_http_loop *l); /* any thread */

@@ -371,6 +371,12 @@ br_http_port(const br_http *h)
 }
 
 br_code
+br_http_room(const br_http *h, br_status *st)
+{
+    return br_http_loop_room(h->loop, st);
+}
+
+br_code
 br_http_ready(br_http *h, const br_http_model *model, br_status *st)
 {
     br_served *m = br_try_calloc(1, sizeof *m), **end;

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "t.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -239,4 +240,46 @@ TEST(serve_goes_on_when_nobody_reads_that_it_is_there)
     t_exec(&r, (const char *[]){"sh", "-c", script, NULL}, NULL, 0);
     ck_assert_msg(r.exit == 0 && strncmp(r.out, "loading demo on ", 16) == 0,
                   "%d %s%s", r.exit, r.out, r.err);
+}
+
+/* With so many open files allowed; ends it once it serves. */
+static void
+serve_with_files(t_proc *r, int n)
+{
+    const char *script = t_printf(
+        "cd %s && : >said && ulimit -n %d && { %s serve %s --port 0 -t 1 "
+        "--db tenants.db --responses responses.db >said & } && pid=$! && "
+        "for i in $(seq 600); do kill -0 $pid 2>&- || break; "
+        "grep -q serving said && break; sleep 0.05; done; "
+        "kill $pid 2>&-; wait $pid; code=$?; cat said; exit $code",
+        t_tmpdir(), n, t_brass(), t_repo("models/demo.gguf"));
+
+    t_exec(r, (const char *[]){"sh", "-c", script, NULL}, NULL, 0);
+}
+
+/* It said that it serves, and had a 503 for everybody. With fewer files still it
+ * lacks those of its models; how many those are depends on who starts it. */
+TEST(serve_says_how_many_open_files_it_needs)
+{
+    const char *at = NULL;
+    int may = 12, allowed = 0, need = 0;
+    t_proc r;
+
+    while (!at && may < 200) {
+        serve_with_files(&r, ++may);
+        ck_assert_msg(r.exit != 0 && !strstr(r.out, "serving"), "%d: %d %s%s",
+                      may, r.exit, r.out, r.err);
+        at = strstr(r.err, "no open file is left for a connection: ");
+    }
+    ck_assert_msg(at && r.exit == 3, "%d %s", r.exit, r.err);
+    ck_assert_int_eq(sscanf(at,
+                            "no open file is left for a connection: %d are "
+                            "allowed (ulimit -n), at least %d are needed",
+                            &allowed, &need),
+                     2);
+    ck_assert_int_eq(allowed, may);
+    ck_assert_int_gt(need, may);
+    serve_with_files(&r, need);
+    ck_assert_msg(r.exit == 0 && strstr(r.out, "serving"), "%d: %d %s%s", need,
+                  r.exit, r.out, r.err);
 }
