@@ -182,7 +182,8 @@ on_tick(void *ctx, int64_t now_ns, bool stopping)
     }
     if (!h->leave_end_ns) {
         h->leaving = true;
-        h->leave_end_ns = now_ns + h->config.leave_ns;
+        /* nobody sends requests where no model ever was */
+        h->leave_end_ns = now_ns + (h->n_asked ? h->config.leave_ns : 0);
     }
     if (now_ns < h->leave_end_ns &&
         atomic_load_explicit(&h->stops, memory_order_relaxed) == 1)

@@ -117,6 +117,17 @@ TEST(serve_names_the_model_that_ends_its_start)
     }
 }
 
+/* A model that cannot be read is told of at once: what stands before the server has
+ * sent nobody there. */
+TEST(serve_that_never_served_does_not_wait_to_be_left_alone)
+{
+    t_proc r;
+
+    t_run(&r, "serve", "README.md", "--port", "0", "--drain-delay", "3600");
+    ck_assert_msg(r.exit == 3 && strstr(r.err, "README.md: no GGUF file"),
+                  "%d %s", r.exit, r.err);
+}
+
 /* --keep makes its folder; a model's name is one file's, whatever is in it. */
 TEST(serve_keeps_sessions_of_a_model_with_a_slash_in_its_name)
 {
