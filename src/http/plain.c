@@ -517,28 +517,24 @@ find_quota(br_http *h, uint32_t tenant, br_quota *out, br_status *st)
     return of.found ? BR_OK : br_fail(st, BR_E_NOT_FOUND, "no such tenant");
 }
 
-static bool
-is_there(br_http *h, uint32_t tenant, br_status *st)
-{
-    br_quota q;
-
-    return find_quota(h, tenant, &q, st) == BR_OK;
-}
-
 /* "me", a tenant's number, or its name; -1: there is none of it, or *st says why it
- * cannot be looked up. */
+ * cannot be looked up. *is: it is one; numbers are not looked up. */
 static int64_t
-tenant_of(br_http *h, const br_http_conn *c, br_text word, br_status *st)
+tenant_of(br_http *h, const br_http_conn *c, br_text word, bool *is,
+          br_status *st)
 {
     bool any = c->admin && h->store; /* whose key is none of theirs */
     char name[BR_TENANT_NAME];
     br_tenant t;
     int64_t n;
 
+    *is = true;
     if (br_text_is(word, "me") && !any)
         return c->tenant;
-    if (br_json_to_i64(word, &n) && n >= any && n < BR_MAX_TENANTS)
-        return !any || is_there(h, (uint32_t)n, st) ? n : -1;
+    if (br_json_to_i64(word, &n) && n >= any && n < BR_MAX_TENANTS) {
+        *is = !any;
+        return n;
+    }
     if (!h->store || !br_http_word(word, name, sizeof name) ||
         br_tstore_find(h->store, name, &t, st) != BR_OK)
         return -1;
@@ -546,24 +542,28 @@ tenant_of(br_http *h, const br_http_conn *c, br_text word, br_status *st)
 }
 
 /* "/v1/tenants/me/usage" or its own by another name; the admin may ask for
- * any. That tenant is c->tenant then. */
+ * any. That tenant is c->tenant then, and its quota in *q, unless that is NULL. */
 static bool
-own_tenant(br_http *h, br_http_conn *c)
+own_tenant(br_http *h, br_http_conn *c, br_quota *q)
 {
     static const char before[] = "/v1/tenants/";
     br_text word = {c->in.path.p + sizeof before - 1,
                     c->in.path.n - (sizeof before - 1)};
     br_status st = {0};
+    br_quota unused;
     int64_t id;
+    bool is;
 
     word.n = (size_t)((const char *)memchr(word.p, '/', word.n) - word.p);
-    id = tenant_of(h, c, word, &st);
+    id = tenant_of(h, c, word, &is, &st);
+    if (id >= 0 && (c->admin || id == (int64_t)c->tenant) && (q || !is))
+        (void)find_quota(h, (uint32_t)id, q ? q : &unused, &st);
     if (st.code != BR_OK && st.code != BR_E_NOT_FOUND)
         br_reply_status(h, c, &st, NULL);
-    else if (c->admin && id < 0)
-        br_reply_error(h, c, 404, NULL, "no such tenant");
     else if (!c->admin && id != (int64_t)c->tenant)
         br_reply_error(h, c, 403, NULL, "that tenant's ledger is not yours");
+    else if (st.code != BR_OK || id < 0)
+        br_reply_error(h, c, 404, NULL, "no such tenant");
     else {
         c->tenant = (uint32_t)id;
         return true;
@@ -584,10 +584,9 @@ br_on_usage(br_http *h, br_http_conn *c)
         br_reply_error(h, c, 503, NULL, "no model is loaded");
         return;
     }
-    if (!own_tenant(h, c))
+    if (!own_tenant(h, c, &q))
         return;
-    if (find_quota(h, c->tenant, &q, &st) != BR_OK ||
-        (h->store && br_tstore_usage(h->store, c->tenant, &l, &st) != BR_OK)) {
+    if (h->store && br_tstore_usage(h->store, c->tenant, &l, &st) != BR_OK) {
         br_reply_status(h, c, &st, NULL);
         return;
     }
@@ -615,7 +614,7 @@ br_on_requests(br_http *h, br_http_conn *c)
     br_str out = {0};
     br_json_writer w;
 
-    if (!own_tenant(h, c))
+    if (!own_tenant(h, c, NULL))
         return;
     if (!h->store) {
         br_reply_error(h, c, 404, NULL, "requests are logged with --db");

@@ -678,6 +678,8 @@ TEST(keys_without_tenants)
         STATUS("DELETE /drain", "x-api-key: the-key-of-the-cat\r\n", NULL),
         401);
     ck_assert_int_eq(STATUS("DELETE /drain", ADMIN, NULL), 200);
+    ck_assert_ptr_null(strstr(
+        sk_ask(&k, "GET /v1/tenants/5/usage", ADMIN, NULL).body, "model"));
     sk_close(&k);
     c.db = t_printf("%s/t.db", t_tmpdir());
     ck_assert_int_eq(br_http_new(&h, &c, NULL), BR_E_USAGE);
