@@ -214,6 +214,7 @@ read_flags(br_tok *t, const br_gguf *g, br_status *st)
     BR_TRY(bool_key(g, "brass_space_prefix_once", &t->prefix_once, st));
     BR_TRY(bool_key(g, "brass_space_prefix_lacks", &t->prefix_lacks, st));
     BR_TRY(bool_key(g, "brass_blank_each", &t->blank_each, st));
+    BR_TRY(bool_key(g, "brass_fuse_unk", &t->fuse_unk, st));
     BR_TRY(bool_key(g, "brass_nfc", &t->nfc, st));
     BR_TRY(bool_key(g, "remove_extra_whitespaces", &t->squeeze_spaces, st));
     BR_TRY(bool_key(g, "normalizer.lowercase", &t->lower, st));

@@ -149,6 +149,7 @@ struct br_tok {
     bool prefix_lacks; /* only where the text begins with none */
     bool blank_each;   /* each U+2581 begins a word, also of several */
     bool blanks;       /* spaces become U+2581 */
+    bool fuse_unk;     /* unknown characters side by side are one token */
     bool clean_spaces;
     bool ignore_merges;
     bool lower, strip_accents; /* WPM */

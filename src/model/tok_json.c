@@ -572,6 +572,8 @@ build(br_tj *x)
             BR_TRY(br_tok_add_merge(t, i, x->merges.at[i].left,
                                     x->merges.at[i].right, x->st));
         t->ignore_merges = br_tj_bool(x->model, "ignore_merges", false);
+        t->fuse_unk =
+            t->kind == BR_TOK_MPE && br_tj_bool(x->model, "fuse_unk", false);
     }
     BR_TRY(br_tj_normalizer(x));
     BR_TRY(br_tj_pre_tokenizer(x));

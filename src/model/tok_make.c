@@ -439,11 +439,13 @@ set_priorities(br_tok *t, br_status *st)
 }
 
 /* May words begin at every blank? Only if no token that a merge makes goes
- * from something else on to a blank. */
+ * from something else on to a blank, nor one for the unknown. */
 static void
 find_split(br_tok *t)
 {
-    t->split_at_blank = true;
+    t->split_at_blank =
+        !t->fuse_unk ||
+        br_index_find(t, BR_TOK_BLANK, BR_TOK_BLANK_BYTES) != BR_TOK_NONE;
     for (uint32_t i = 0; i < t->n && t->split_at_blank; i++) {
         br_text x = t->text[i];
         bool other = false;

@@ -54,6 +54,7 @@ struct word {
     br_tok_work *w;
     const uint8_t *p;
     br_tok_bench *bench; /* for heap_merge */
+    size_t ids0;         /* where the word's ids begin */
 };
 
 /* The first symbol at p: its bytes, and its id or NONE. */
@@ -98,6 +99,16 @@ pair_rank(const struct word *x, const br_tok_sym *left, const br_tok_sym *right,
     return p->rank;
 }
 
+static bool
+put_unknown(const struct word *x)
+{
+    const br_tok_ids *ids = x->w->ids;
+    int32_t unk = x->t->role[BR_TOK_UNK];
+
+    return (x->t->fuse_unk && ids->n > x->ids0 && ids->at[ids->n - 1] == unk) ||
+           br_tok_push(x->w, unk);
+}
+
 /* A symbol that no merge took and that is no token: its bytes. */
 static bool
 put_bytes(const struct word *x, uint32_t from, uint32_t to)
@@ -108,7 +119,7 @@ put_bytes(const struct word *x, uint32_t from, uint32_t to)
     for (uint32_t i = from; i < to; i++)
         known = known && t->byte_id[x->p[i]] >= 0;
     if (!known)
-        return br_tok_push(x->w, t->role[BR_TOK_UNK]);
+        return put_unknown(x);
     for (uint32_t i = from; i < to; i++)
         if (!br_tok_push(x->w, t->byte_id[x->p[i]]))
             return false;
@@ -301,7 +312,7 @@ struct token {
 static bool
 seam_holds(const struct word *x, struct token a, struct token b)
 {
-    struct word y = {x->t, x->w, x->p + a.from, &x->w->bench[1]};
+    struct word y = {x->t, x->w, x->p + a.from, &x->w->bench[1], 0};
     br_tok_sym small[SMALL + 1];
     const br_tok_sym *s;
     size_t n = b.to - a.from, count;
@@ -379,7 +390,7 @@ static bool
 windows(const struct word *x, uint32_t n)
 {
     br_tok_work *w = x->w;
-    size_t size = WINDOW, ids0 = w->ids->n;
+    size_t size = WINDOW, ids0 = x->ids0;
     struct seam s = {0, 0, {0, 0, 0}};
 
     w->starts.n = 0;
@@ -415,7 +426,7 @@ windows(const struct word *x, uint32_t n)
 bool
 br_tok_merge(const br_tok *t, br_tok_work *w, const uint8_t *p, size_t n)
 {
-    struct word x = {t, w, p, &w->bench[0]};
+    struct word x = {t, w, p, &w->bench[0], w->ids->n};
     br_tok_sym s[SMALL + 2];
     size_t count;
 

@@ -194,6 +194,8 @@ put_habits(out *o)
         br_gguf_w_bool(o->w, PREFIX "brass_space_prefix_lacks", true);
     if (o->t->blank_each)
         br_gguf_w_bool(o->w, PREFIX "brass_blank_each", true);
+    if (o->t->fuse_unk)
+        br_gguf_w_bool(o->w, PREFIX "brass_fuse_unk", true);
     if (o->t->nfc)
         br_gguf_w_bool(o->w, PREFIX "brass_nfc", true);
     if (o->t->n_lead)

@@ -3,6 +3,8 @@
 #include "tok_kit.h"
 
 #include "base/json.h"
+#include "model/gguf_write.h"
+#include "model/tok_write.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -391,6 +393,68 @@ TEST(tok_json_blank_before_a_text_that_has_none)
         ck_assert_str_eq(tk_ids(t, rows[i].text, 0), rows[i].ids);
         br_tok_free(t);
     }
+}
+
+/* Without tokens for bytes; with_blank: U+2581 is a token. */
+static br_tok *
+open_few(bool fuse, bool with_blank)
+{
+    return open_json(
+        t_printf("{\"normalizer\":{\"type\":\"Replace\",\"pattern\":{"
+                 "\"String\":\" \"},\"content\":\"\xE2\x96\x81\"},\"model\":{"
+                 "\"type\":\"BPE\",\"unk_token\":\"<unk>\",\"byte_fallback\":"
+                 "false,\"fuse_unk\":%s,\"vocab\":{\"<unk>\":0,\"%s\":1,"
+                 "\"a\":2,\"b\":3,\"ab\":4},\"merges\":[\"a b\"]}}",
+                 fuse ? "true" : "false", with_blank ? "\xE2\x96\x81" : "-"),
+        "");
+}
+
+/* t as br_hf_convert writes it, and read back. */
+static br_tok *
+of_gguf(const br_tok *t)
+{
+    const char *path = t_printf("%s/t.gguf", t_tmpdir());
+    br_gguf_writer *w = br_gguf_w_new();
+    br_status st = {0};
+    br_gguf *g;
+    br_tok *back;
+
+    br_gguf_w_str(w, "general.architecture", BR_TEXT("llama"));
+    t_ok(br_tok_write(t, br_tok_count(t), w, &st), &st);
+    t_ok(br_gguf_w_begin(w, path, &st), &st);
+    t_ok(br_gguf_w_end(w, &st), &st);
+    br_gguf_w_free(w);
+    t_ok(br_gguf_open(&g, path, &st), &st);
+    t_ok(br_tok_from_gguf(&back, g, NULL, &st), &st);
+    br_gguf_close(g);
+    return back;
+}
+
+TEST(tok_json_unknown_letters_side_by_side_are_one_token)
+{
+    enum { LETTERS = 9000 }; /* more than one window */
+    br_str many = {0};
+    static const char mixed[] = "a\xC3\xA4\xC3\xB6zab \xC3\xB6!";
+    br_tok *t = open_few(true, true), *file = of_gguf(t);
+
+    ck_assert_str_eq(tk_ids(t, mixed, 0), "2 0 4 1 0");
+    ck_assert_str_eq(tk_ids(file, mixed, 0), "2 0 4 1 0");
+    br_tok_free(file);
+    ck_assert_str_eq(tk_ids(t, "z", 0), "0");
+    ck_assert_str_eq(tk_ids(t, "zz zz", 0), "0 1 0");
+    for (int i = 0; i < LETTERS; i++)
+        br_str_puts(&many, "\xC3\xA4");
+    ck_assert_str_eq(tk_ids(t, br_str_z(&many), 0), "0");
+    br_str_puts(&many, "ab");
+    ck_assert_str_eq(tk_ids(t, br_str_z(&many), 0), "0 4");
+    br_tok_free(t);
+    t = open_few(true, false);
+    ck_assert_str_eq(tk_ids(t, "zz zz a", 0), "0 2");
+    br_tok_free(t);
+    t = open_few(false, true);
+    ck_assert_str_eq(tk_ids(t, "azzb", 0), "2 0 0 3");
+    br_tok_free(t);
+    br_str_fini(&many);
 }
 
 TEST(tok_json_wordpiece)
