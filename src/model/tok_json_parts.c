@@ -64,6 +64,28 @@ has_part(const br_json *part, const char *list, const char *type)
     return false;
 }
 
+/* Marks within words, as CLIP's, and merges left out by chance: not here. */
+static br_code
+plain_bpe(br_tj *x)
+{
+    static const char *const marks[] = {"continuing_subword_prefix",
+                                        "end_of_word_suffix"};
+    const br_json *dropout = br_json_get(x->model, "dropout");
+
+    for (size_t i = 0; i < BR_COUNT(marks); i++) {
+        const char *mark = br_tj_str(x->model, marks[i]);
+
+        if (mark && *mark)
+            return br_fail(x->st, BR_E_UNSUPPORTED,
+                           "model.%s of a BPE is not supported", marks[i]);
+    }
+    if (dropout && ((dropout->kind == BR_J_FLOAT && dropout->f > 0) ||
+                    (dropout->kind == BR_J_INT && dropout->i > 0)))
+        return br_fail(x->st, BR_E_UNSUPPORTED,
+                       "model.dropout is not supported");
+    return BR_OK;
+}
+
 br_code
 br_tj_kind(br_tj *x)
 {
@@ -96,11 +118,7 @@ br_tj_kind(br_tj *x)
     if (x->has_scores != (x->t->kind == BR_TOK_UGM))
         return br_fail(x->st, BR_E_FORMAT, "model.vocab: of a %s it is %s",
                        type, x->has_scores ? "an object" : "an array");
-    if (br_tj_str(x->model, "end_of_word_suffix") &&
-        *br_tj_str(x->model, "end_of_word_suffix"))
-        return br_fail(x->st, BR_E_UNSUPPORTED,
-                       "model.end_of_word_suffix is not supported");
-    return BR_OK;
+    return strcmp(type, "BPE") == 0 ? plain_bpe(x) : BR_OK;
 }
 
 /* ---- normalizer -------------------------------------------------------- */

@@ -576,6 +576,36 @@ TEST(tok_json_what_is_not_supported_is_refused_by_name)
     }
 }
 
+TEST(tok_json_members_that_make_another_bpe_are_refused)
+{
+    static const struct {
+        const char *member, *why;
+    } rows[] = {
+        {"\"continuing_subword_prefix\":\"##\"",
+         "model.continuing_subword_prefix of a BPE is not supported"},
+        {"\"end_of_word_suffix\":\"</w>\"",
+         "model.end_of_word_suffix of a BPE is not supported"},
+        {"\"dropout\":0.1", "model.dropout is not supported"},
+        {"\"continuing_subword_prefix\":\"\",\"end_of_word_suffix\":null,"
+         "\"dropout\":0.0",
+         ""},
+        {"\"continuing_subword_prefix\":null,\"dropout\":null", ""},
+    };
+
+    for (size_t i = 0; i < BR_COUNT(rows); i++) {
+        br_status st = {0};
+        br_tok *t = NULL;
+        const char *json =
+            t_printf("{%s,\"model\":{\"type\":\"BPE\",%s,\"vocab\":{%s,"
+                     "\"ab\":256},\"merges\":[\"a b\"]}}",
+                     BYTES_PRE, rows[i].member, letters());
+
+        ck_assert_int_eq(load(&t, json, "", &st) == BR_OK, !*rows[i].why);
+        ck_assert_str_eq(st.msg, rows[i].why);
+        br_tok_free(t);
+    }
+}
+
 TEST(tok_json_malformed_is_refused_with_its_place)
 {
     static const struct {
