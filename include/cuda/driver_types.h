@@ -32,6 +32,7 @@ typedef struct CUgraph_st *cudaGraph_t;
 typedef struct CUgraphNode_st *cudaGraphNode_t;
 typedef struct CUgraphExec_st *cudaGraphExec_t;
 typedef struct CUmemPoolHandle_st *cudaMemPool_t;
+typedef struct CUuserObject_st *cudaUserObject_t;
 typedef void (*cudaStreamCallback_t)(cudaStream_t stream, cudaError_t status,
                                      void *user);
 typedef void (*cudaHostFn_t)(void *user);
@@ -473,7 +474,12 @@ typedef enum cudaGraphNodeType {
     cudaGraphNodeTypeGraph,
     cudaGraphNodeTypeEmpty,
     cudaGraphNodeTypeWaitEvent,
-    cudaGraphNodeTypeEventRecord
+    cudaGraphNodeTypeEventRecord,
+    cudaGraphNodeTypeExtSemaphoreSignal,
+    cudaGraphNodeTypeExtSemaphoreWait,
+    cudaGraphNodeTypeMemAlloc,
+    cudaGraphNodeTypeMemFree,
+    cudaGraphNodeTypeConditional = 13
 } cudaGraphNodeType;
 typedef struct cudaKernelNodeParams {
     void *func;
@@ -492,6 +498,94 @@ typedef struct cudaHostNodeParams {
     cudaHostFn_t fn;
     void *userData;
 } cudaHostNodeParams;
+typedef struct cudaMemAllocNodeParams {
+    cudaMemPoolProps poolProps;
+    const cudaMemAccessDesc *accessDescs;
+    size_t accessDescCount;
+    size_t bytesize;
+    void *dptr; /* what was had */
+} cudaMemAllocNodeParams;
+typedef enum cudaGraphMemAttributeType {
+    cudaGraphMemAttrUsedMemCurrent,
+    cudaGraphMemAttrUsedMemHigh,
+    cudaGraphMemAttrReservedMemCurrent,
+    cudaGraphMemAttrReservedMemHigh
+} cudaGraphMemAttributeType;
+/* The parameters of any node; those of kernels and the like are as above. */
+typedef struct cudaMemcpyNodeParams {
+    int flags, reserved[3];
+    cudaMemcpy3DParms copyParams;
+} cudaMemcpyNodeParams;
+typedef struct cudaChildGraphNodeParams {
+    cudaGraph_t graph;
+    int ownership; /* 0: a copy is made; of CUDA 12.9 */
+} cudaChildGraphNodeParams;
+typedef struct cudaEventWaitNodeParams {
+    cudaEvent_t event;
+} cudaEventWaitNodeParams;
+typedef struct cudaEventRecordNodeParams {
+    cudaEvent_t event;
+} cudaEventRecordNodeParams;
+typedef struct cudaMemFreeNodeParams {
+    void *dptr;
+} cudaMemFreeNodeParams;
+typedef struct cudaGraphNodeParams {
+    cudaGraphNodeType type;
+    int reserved0[3];
+    union {
+        long long reserved1[29];
+        cudaKernelNodeParams kernel;
+        cudaMemcpyNodeParams memcpy;
+        cudaMemsetParams memset;
+        cudaHostNodeParams host;
+        cudaChildGraphNodeParams graph;
+        cudaEventWaitNodeParams eventWait;
+        cudaEventRecordNodeParams eventRecord;
+        cudaMemAllocNodeParams alloc;
+        cudaMemFreeNodeParams free;
+    };
+    long long reserved2;
+} cudaGraphNodeParams;
+typedef enum cudaGraphInstantiateFlags {
+    cudaGraphInstantiateFlagAutoFreeOnLaunch = 1,
+    cudaGraphInstantiateFlagUpload = 2,
+    cudaGraphInstantiateFlagDeviceLaunch = 4,
+    cudaGraphInstantiateFlagUseNodePriority = 8
+} cudaGraphInstantiateFlags;
+typedef enum cudaGraphInstantiateResult {
+    cudaGraphInstantiateSuccess,
+    cudaGraphInstantiateError,
+    cudaGraphInstantiateInvalidStructure,
+    cudaGraphInstantiateNodeOperationNotSupported,
+    cudaGraphInstantiateMultipleDevicesNotSupported
+} cudaGraphInstantiateResult;
+typedef struct cudaGraphInstantiateParams {
+    unsigned long long flags;
+    cudaStream_t uploadStream;
+    cudaGraphNode_t errNode_out;
+    cudaGraphInstantiateResult result_out;
+} cudaGraphInstantiateParams;
+typedef enum cudaGraphDebugDotFlags {
+    cudaGraphDebugDotFlagsVerbose = 1,
+    cudaGraphDebugDotFlagsKernelNodeParams = 4,
+    cudaGraphDebugDotFlagsMemcpyNodeParams = 8,
+    cudaGraphDebugDotFlagsMemsetNodeParams = 16,
+    cudaGraphDebugDotFlagsHostNodeParams = 32,
+    cudaGraphDebugDotFlagsEventNodeParams = 64,
+    cudaGraphDebugDotFlagsHandles = 1024
+} cudaGraphDebugDotFlags;
+typedef enum cudaUserObjectFlags {
+    cudaUserObjectNoDestructorSync = 1
+} cudaUserObjectFlags;
+typedef enum cudaUserObjectRetainFlags {
+    cudaGraphUserObjectMove = 1
+} cudaUserObjectRetainFlags;
+#define cudaKernelNodeAttrID    cudaLaunchAttributeID
+#define cudaKernelNodeAttrValue cudaLaunchAttributeValue
+#define cudaKernelNodeAttributeAccessPolicyWindow \
+    cudaLaunchAttributeAccessPolicyWindow
+#define cudaKernelNodeAttributeCooperative cudaLaunchAttributeCooperative
+#define cudaKernelNodeAttributePriority    cudaLaunchAttributePriority
 typedef enum cudaGraphExecUpdateResult {
     cudaGraphExecUpdateSuccess,
     cudaGraphExecUpdateError,

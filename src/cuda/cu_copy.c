@@ -26,17 +26,77 @@ do_rect(void *payload)
     return cudaSuccess;
 }
 
+typedef struct copy { /* a payload */
+    bc_rect r;
+    cudaMemcpy3DParms as;
+    bool said; /* in that way */
+} copy;
+
 void *
-bc_rect_op(const bc_rect *r)
+bc_rect_op(const bc_rect *r, const cudaMemcpy3DParms *as)
 {
-    bc_rect *p = bc_op_new(sizeof *p, do_rect);
+    copy *p = bc_op_new(sizeof *p, do_rect);
 
     if (p) {
-        *p = *r;
+        p->r = *r;
+        p->said = as != NULL;
+        if (as)
+            p->as = *as;
         bc_op_of(p)->type =
             r->src ? cudaGraphNodeTypeMemcpy : cudaGraphNodeTypeMemset;
     }
     return p;
+}
+
+static cudaPitchedPtr
+side(void *p, uint64_t pitch, uint64_t slice, const bc_rect *r)
+{
+    const uint64_t row = pitch ? pitch : r->width;
+
+    return (cudaPitchedPtr){p, row, r->width, slice ? slice / row : r->height};
+}
+
+/* Of a copy that was captured there is where it reads and writes, which is not enough
+ * inside of an array. */
+cudaError_t
+bc_copy_params(const void *payload, cudaMemcpy3DParms *out)
+{
+    const copy *c = payload;
+    const bc_rect *r = &c->r;
+    const bc_mem *to = bc_mem_find(r->dst), *from = bc_mem_find(r->src);
+    union { /* the interface gives back what it got */
+        const void *c;
+        void *p;
+    } src = {r->src};
+
+    if (c->said) {
+        *out = c->as;
+        return cudaSuccess;
+    }
+    if ((to && to->kind == BC_MEM_ARRAY) ||
+        (from && from->kind == BC_MEM_ARRAY))
+        return cudaErrorNotSupported;
+    *out = (cudaMemcpy3DParms){.srcPtr = side(src.p, r->spitch, r->sslice, r),
+                               .dstPtr = side(r->dst, r->dpitch, r->dslice, r),
+                               .extent = {r->width, r->height, r->depth},
+                               .kind = to     ? from ? cudaMemcpyDeviceToDevice
+                                                     : cudaMemcpyHostToDevice
+                                       : from ? cudaMemcpyDeviceToHost
+                                              : cudaMemcpyHostToHost};
+    return cudaSuccess;
+}
+
+void
+bc_fill_params(const void *payload, cudaMemsetParams *out)
+{
+    const bc_rect *r = &((const copy *)payload)->r;
+
+    *out = (cudaMemsetParams){.dst = r->dst,
+                              .pitch = r->dpitch,
+                              .value = r->value,
+                              .elementSize = r->element,
+                              .width = r->width / r->element,
+                              .height = r->height * r->depth};
 }
 
 /* Bytes from the first to the last of a side; false: too many. */
@@ -62,8 +122,8 @@ on_device(const void *p)
                  m->kind == BC_MEM_ARRAY || m->kind == BC_MEM_MAPPED);
 }
 
-static cudaError_t
-check(const bc_rect *r, cudaMemcpyKind kind)
+cudaError_t
+bc_rect_check(const bc_rect *r, cudaMemcpyKind kind)
 {
     bool to_device =
         kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
@@ -102,12 +162,12 @@ bc_copy(const bc_rect *r, cudaMemcpyKind kind, cudaStream_t hs, bool async)
         return bc_rt.sticky;
     if (!r->width || !r->height || !r->depth)
         return cudaSuccess;
-    e = check(r, kind);
+    e = bc_rect_check(r, kind);
     if (e != cudaSuccess)
         return e;
     if (!async && s->capture)
         return cudaErrorStreamCaptureUnsupported;
-    p = bc_rect_op(r);
+    p = bc_rect_op(r, NULL);
     if (!p)
         return cudaErrorMemoryAllocation;
     e = bc_issue(s, p);

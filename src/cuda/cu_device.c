@@ -248,6 +248,7 @@ bc_reset(void)
             bc_module_free(mod);
     }
     bc_mem_reset();
+    bc_graph_mem_reset();
     br_str_fini(&bc_rt.printed);
     bc_rt.heap_used = 0;
     bc_rt.sticky = last = cudaSuccess;

@@ -4,8 +4,8 @@
  * the works in an order that respects the edges between nodes, and a launch is
  * one op of the stream that does them one after another. Capturing (cu_capture.c)
  * appends what would have been issued, with the edges that streams and events mean.
- * A work is never changed, for graphs, their
- * clones and executables share it: nodes get others.
+ * A work is never changed, for graphs, their clones and executables share it: nodes
+ * get others. Of events and memory a launch is told when it is issued.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cuda/cu_graph.h"
 
@@ -43,6 +43,7 @@ bc_graph_free(cudaGraph_t g)
         br_free(g->nodes.at[k]);
     }
     br_vec_fini(&g->nodes);
+    bc_users_drop(&g->users);
     br_free(g);
 }
 
@@ -54,6 +55,7 @@ exec_drop(cudaGraphExec_t x)
     for (size_t k = 0; k < x->order.n; k++)
         bc_work_drop(x->order.at[k].w);
     br_vec_fini(&x->order);
+    bc_users_drop(&x->users);
     br_free(x);
 }
 
@@ -75,6 +77,27 @@ bc_node_add(cudaGraph_t g, bc_work *w, cudaGraphNodeType type)
     return n;
 }
 
+cudaError_t
+bc_node_draw(cudaGraphNode_t *out, cudaGraph_t g, const cudaGraphNode_t *deps,
+             size_t n, bc_work *w, cudaGraphNodeType type)
+{
+    bool ok = out && g && (!n || deps);
+    cudaGraphNode_t node;
+
+    for (size_t k = 0; ok && k < n; k++)
+        ok = deps[k] && deps[k]->graph == g;
+    if (!ok) {
+        bc_work_drop(w);
+        return cudaErrorInvalidValue;
+    }
+    node = bc_node_add(g, w, type);
+    *out = node;
+    for (size_t k = 0; node && k < n; k++)
+        if (!br_vec_push(&deps[k]->after, node))
+            return cudaErrorMemoryAllocation;
+    return node ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
 void
 bc_count_edges(cudaGraph_t g)
 {
@@ -85,329 +108,142 @@ bc_count_edges(cudaGraph_t g)
             g->nodes.at[k]->after.at[a]->waits++;
 }
 
-/* ---- graphs drawn by the program ---------------------------------------- */
-
-cudaError_t
-cudaGraphCreate(cudaGraph_t *graph, unsigned int flags)
-{
-    if (!graph || flags)
-        return bc_end(cudaErrorInvalidValue);
-    *graph = br_try_calloc(1, sizeof **graph);
-    return bc_end(*graph ? cudaSuccess : cudaErrorMemoryAllocation);
-}
-
-cudaError_t
-cudaGraphDestroy(cudaGraph_t graph)
-{
-    if (!graph)
-        return bc_end(cudaErrorInvalidValue);
-    bc_lock();
-    bc_graph_free(graph);
-    bc_unlock();
-    return cudaSuccess;
-}
-
-/* Takes the payload. */
-static cudaError_t
-add(cudaGraphNode_t *out, cudaGraph_t g, const cudaGraphNode_t *deps, size_t n,
-    void *payload, cudaGraphNodeType type)
-{
-    cudaGraphNode_t node;
-
-    if (!out || !g || (n && !deps)) {
-        if (payload)
-            bc_op_free(payload);
-        return cudaErrorInvalidValue;
-    }
-    for (size_t k = 0; k < n; k++)
-        if (!deps[k] || deps[k]->graph != g) {
-            if (payload)
-                bc_op_free(payload);
-            return cudaErrorInvalidValue;
-        }
-    node = bc_node_add(g, bc_work_new(payload), type);
-    *out = node;
-    for (size_t k = 0; node && k < n; k++)
-        if (!br_vec_push(&deps[k]->after, node))
-            return cudaErrorMemoryAllocation;
-    return node ? cudaSuccess : cudaErrorMemoryAllocation;
-}
-
-static cudaError_t
-kernel(const cudaKernelNodeParams *p, void **payload)
-{
-    bc_launch l = {0};
-    cudaError_t e;
-
-    if (!p || p->extra)
-        return cudaErrorInvalidValue;
-    l.grid[0] = p->gridDim.x, l.grid[1] = p->gridDim.y;
-    l.grid[2] = p->gridDim.z, l.block[0] = p->blockDim.x;
-    l.block[1] = p->blockDim.y, l.block[2] = p->blockDim.z;
-    l.shared = p->sharedMemBytes;
-    l.args = p->kernelParams;
-    e = bc_kernel_of(p->func, &l.f);
-    return e == cudaSuccess ? bc_launch_op(&l, payload) : e;
-}
-
-cudaError_t
-cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph,
-                       const cudaGraphNode_t *deps, size_t n,
-                       const cudaKernelNodeParams *p)
-{
-    void *payload;
-    cudaError_t e;
-
-    bc_lock();
-    e = kernel(p, &payload);
-    if (e == cudaSuccess)
-        e = add(node, graph, deps, n, payload, cudaGraphNodeTypeKernel);
-    bc_unlock();
-    return bc_end(e);
-}
-
-static cudaError_t
-add_rect(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *deps,
-         size_t n, const bc_rect *r)
-{
-    void *payload = bc_rect_op(r);
-    cudaError_t e = cudaErrorMemoryAllocation;
-
-    bc_lock();
-    if (payload)
-        e = add(node, graph, deps, n, payload, bc_op_of(payload)->type);
-    bc_unlock();
-    return bc_end(e);
-}
-
-cudaError_t
-cudaGraphAddMemcpyNode(cudaGraphNode_t *node, cudaGraph_t graph,
-                       const cudaGraphNode_t *deps, size_t n,
-                       const cudaMemcpy3DParms *p)
-{
-    bc_rect r;
-    cudaError_t e;
-
-    bc_lock();
-    e = bc_rect_3d(p, &r);
-    bc_unlock();
-    return e == cudaSuccess ? add_rect(node, graph, deps, n, &r) : bc_end(e);
-}
-
-cudaError_t
-cudaGraphAddMemcpyNode1D(cudaGraphNode_t *node, cudaGraph_t graph,
-                         const cudaGraphNode_t *deps, size_t n, void *dst,
-                         const void *src, size_t bytes, cudaMemcpyKind kind)
-{
-    bc_rect r = {.dst = dst, .src = src, .width = bytes, .height = 1};
-
-    r.depth = 1;
-    if (!dst || !src || (unsigned)kind > cudaMemcpyDefault)
-        return bc_end(cudaErrorInvalidValue);
-    return add_rect(node, graph, deps, n, &r);
-}
-
 static bool
-fill_rect(const cudaMemsetParams *p, bc_rect *r)
+copy_nodes(cudaGraph_t g, cudaGraph_t from)
 {
-    if (!p || !p->dst ||
-        (p->elementSize != 1 && p->elementSize != 2 && p->elementSize != 4))
-        return false;
-    *r = (bc_rect){.dst = p->dst, .height = p->height, .depth = 1};
-    r->width = (uint64_t)p->width * p->elementSize;
-    r->dpitch = p->pitch;
-    r->value = p->value;
-    r->element = p->elementSize;
-    return true;
-}
+    for (size_t k = 0; k < from->nodes.n; k++) {
+        const struct CUgraphNode_st *o = from->nodes.at[k];
+        cudaGraphNode_t n;
 
-cudaError_t
-cudaGraphAddMemsetNode(cudaGraphNode_t *node, cudaGraph_t graph,
-                       const cudaGraphNode_t *deps, size_t n,
-                       const cudaMemsetParams *p)
-{
-    bc_rect r;
-
-    return fill_rect(p, &r) ? add_rect(node, graph, deps, n, &r)
-                            : bc_end(cudaErrorInvalidValue);
-}
-
-static cudaError_t
-call_node(void *payload)
-{
-    const cudaHostNodeParams *p = payload;
-
-    p->fn(p->userData);
-    return cudaSuccess;
-}
-
-cudaError_t
-cudaGraphAddHostNode(cudaGraphNode_t *node, cudaGraph_t graph,
-                     const cudaGraphNode_t *deps, size_t n,
-                     const cudaHostNodeParams *p)
-{
-    cudaHostNodeParams *payload;
-    cudaError_t e;
-
-    if (!p || !p->fn)
-        return bc_end(cudaErrorInvalidValue);
-    payload = bc_op_new(sizeof *payload, call_node);
-    if (!payload)
-        return bc_end(cudaErrorMemoryAllocation);
-    *payload = *p;
-    bc_lock();
-    e = add(node, graph, deps, n, payload, cudaGraphNodeTypeHost);
-    bc_unlock();
-    return bc_end(e);
-}
-
-cudaError_t
-cudaGraphAddEmptyNode(cudaGraphNode_t *node, cudaGraph_t graph,
-                      const cudaGraphNode_t *deps, size_t n)
-{
-    cudaError_t e;
-
-    bc_lock();
-    e = add(node, graph, deps, n, NULL, cudaGraphNodeTypeEmpty);
-    bc_unlock();
-    return bc_end(e);
-}
-
-cudaError_t
-cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *n)
-{
-    if (!graph || !n)
-        return bc_end(cudaErrorInvalidValue);
-    for (size_t k = 0; nodes && k < *n; k++)
-        nodes[k] = k < graph->nodes.n ? graph->nodes.at[k] : NULL;
-    *n = nodes ? BR_MIN(*n, graph->nodes.n) : graph->nodes.n;
-    return cudaSuccess;
-}
-
-/* Nodes without an edge in; an edge from each `from` to its `to`. */
-cudaError_t
-cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *n)
-{
-    size_t roots = 0;
-
-    if (!graph || !n)
-        return bc_end(cudaErrorInvalidValue);
-    bc_count_edges(graph);
-    for (size_t k = 0; k < graph->nodes.n; k++)
-        if (!graph->nodes.at[k]->waits) {
-            if (nodes && roots < *n)
-                nodes[roots] = graph->nodes.at[k];
-            roots++;
-        }
-    *n = nodes ? BR_MIN(*n, roots) : roots;
-    return cudaSuccess;
-}
-
-cudaError_t
-cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t *from, cudaGraphNode_t *to,
-                  size_t *n)
-{
-    size_t edges = 0;
-
-    if (!graph || !n || !from != !to)
-        return bc_end(cudaErrorInvalidValue);
-    for (size_t k = 0; k < graph->nodes.n; k++)
-        for (size_t a = 0; a < graph->nodes.at[k]->after.n; a++, edges++)
-            if (from && edges < *n) {
-                from[edges] = graph->nodes.at[k];
-                to[edges] = graph->nodes.at[k]->after.at[a];
-            }
-    *n = from ? BR_MIN(*n, edges) : edges;
-    return cudaSuccess;
-}
-
-static cudaError_t
-copy_graph(cudaGraph_t *out, cudaGraph_t from)
-{
-    cudaGraph_t g = br_try_calloc(1, sizeof *g);
-    bool ok = g != NULL;
-
-    for (size_t k = 0; ok && k < from->nodes.n; k++) {
-        from->nodes.at[k]->w->refs++;
-        ok = bc_node_add(g, from->nodes.at[k]->w, from->nodes.at[k]->type) !=
-             NULL;
-        if (ok)
-            g->nodes.at[k]->copy_of = from->nodes.at[k];
+        o->w->refs++;
+        n = bc_node_add(g, o->w, o->type);
+        if (!n)
+            return false;
+        n->copy_of = o;
+        n->priority = o->priority;
+        n->window = o->window;
     }
-    for (size_t k = 0; ok && k < from->nodes.n; k++)
-        for (size_t a = 0; ok && a < from->nodes.at[k]->after.n; a++)
-            ok =
-                br_vec_push(&g->nodes.at[k]->after,
-                            g->nodes.at[from->nodes.at[k]->after.at[a]->index]);
-    if (!ok && g)
-        bc_graph_free(g);
-    *out = ok ? g : NULL;
-    return ok ? cudaSuccess : cudaErrorMemoryAllocation;
+    for (size_t k = 0; k < from->nodes.n; k++)
+        for (size_t a = 0; a < from->nodes.at[k]->after.n; a++)
+            if (!br_vec_push(
+                    &g->nodes.at[k]->after,
+                    g->nodes.at[from->nodes.at[k]->after.at[a]->index]))
+                return false;
+    return bc_users_too(&g->users, &from->users);
 }
 
+/* Memory of nodes is one graph's, and two of it could be at work. */
 cudaError_t
-cudaGraphClone(cudaGraph_t *out, cudaGraph_t graph)
+bc_graph_copy(cudaGraph_t *out, cudaGraph_t from)
 {
-    BC_API(out && graph ? copy_graph(out, graph) : cudaErrorInvalidValue);
-}
+    cudaGraph_t g;
 
-cudaError_t
-cudaGraphNodeFindInClone(cudaGraphNode_t *out, cudaGraphNode_t node,
-                         cudaGraph_t graph)
-{
-    if (!out || !node || !graph)
-        return bc_end(cudaErrorInvalidValue);
-    for (size_t k = 0; k < graph->nodes.n; k++)
-        if (graph->nodes.at[k]->copy_of == node) {
-            *out = graph->nodes.at[k];
-            return bc_end(cudaSuccess);
-        }
-    return bc_end(cudaErrorInvalidValue);
-}
-
-static cudaError_t
-kernel_params(cudaGraphNode_t node, const cudaKernelNodeParams *p)
-{
-    void *payload;
-    cudaError_t e;
-    bc_work *w;
-
-    if (!node || node->type != cudaGraphNodeTypeKernel)
-        return cudaErrorInvalidValue;
-    e = kernel(p, &payload);
-    if (e != cudaSuccess)
-        return e;
-    w = bc_work_new(payload);
-    if (!w)
+    *out = NULL;
+    for (size_t k = 0; k < from->nodes.n; k++)
+        if (from->nodes.at[k]->type == cudaGraphNodeTypeMemAlloc ||
+            from->nodes.at[k]->type == cudaGraphNodeTypeMemFree)
+            return cudaErrorNotSupported;
+    g = br_try_calloc(1, sizeof *g);
+    if (!g || !copy_nodes(g, from)) {
+        if (g)
+            bc_graph_free(g);
         return cudaErrorMemoryAllocation;
-    bc_work_drop(node->w);
-    node->w = w;
-    return cudaSuccess;
-}
-
-cudaError_t
-cudaGraphKernelNodeSetParams(cudaGraphNode_t node,
-                             const cudaKernelNodeParams *p)
-{
-    BC_API(kernel_params(node, p));
-}
-
-cudaError_t
-cudaGraphNodeGetType(cudaGraphNode_t node, cudaGraphNodeType *type)
-{
-    if (!node || !type)
-        return bc_end(cudaErrorInvalidValue);
-    *type = node->type;
+    }
+    *out = g;
     return cudaSuccess;
 }
 
 /* ---- executables -------------------------------------------------------- */
+
+static cudaError_t
+do_graph(void *payload)
+{
+    cudaGraphExec_t x = *(cudaGraphExec_t *)payload;
+    cudaError_t e = cudaSuccess;
+
+    for (size_t k = 0; e == cudaSuccess && k < x->order.n; k++) {
+        const bc_step *s = &x->order.at[k];
+
+        if (s->w->payload && !s->off)
+            e = bc_op_of(s->w->payload)->run(s->w->payload);
+    }
+    return e;
+}
+
+static void
+drop_exec(void *payload)
+{
+    exec_drop(*(cudaGraphExec_t *)payload);
+}
+
+/* The executable that a payload is; NULL: another kind. */
+static cudaGraphExec_t
+exec_of(void *payload)
+{
+    return payload && bc_op_of(payload)->run == do_graph
+               ? *(cudaGraphExec_t *)payload
+               : NULL;
+}
+
+/* A graph as a node is one until an executable is made of it. */
+static cudaError_t
+do_child(void *payload)
+{
+    (void)payload;
+    return cudaErrorUnknown;
+}
+
+static void
+drop_child(void *payload)
+{
+    bc_graph_free(*(cudaGraph_t *)payload);
+}
+
+void *
+bc_child_op(cudaGraph_t graph)
+{
+    cudaGraph_t *p = bc_op_new(sizeof *p, do_child);
+
+    if (!p) {
+        bc_graph_free(graph);
+        return NULL;
+    }
+    *p = graph;
+    bc_op_of(p)->drop = drop_child;
+    bc_op_of(p)->type = cudaGraphNodeTypeGraph;
+    return p;
+}
+
+static bc_work *
+work_for(bc_work *w, cudaError_t *e)
+{
+    cudaGraph_t child = bc_child_graph(w->payload);
+    cudaGraphExec_t *p;
+
+    if (!child) {
+        w->refs++;
+        return w;
+    }
+    p = bc_op_new(sizeof *p, do_graph);
+    *e = p ? bc_graph_make(p, child, 0) : cudaErrorMemoryAllocation;
+    if (*e != cudaSuccess) {
+        if (p)
+            bc_op_free(p);
+        return NULL;
+    }
+    bc_op_of(p)->drop = drop_exec;
+    bc_op_of(p)->type = cudaGraphNodeTypeGraph;
+    w = bc_work_new(p);
+    *e = w ? cudaSuccess : cudaErrorMemoryAllocation;
+    return w;
+}
 
 /* Nodes whose edges in are all done, again and again; a cycle leaves some. */
 static cudaError_t
 put_in_order(cudaGraph_t g, cudaGraphExec_t x)
 {
     cudaGraphNode_t *order = br_try_calloc(g->nodes.n + 1, sizeof *order);
+    cudaError_t e = cudaSuccess;
     size_t n = 0;
 
     if (!order || !br_vec_reserve(&x->order, g->nodes.n)) {
@@ -422,223 +258,254 @@ put_in_order(cudaGraph_t g, cudaGraphExec_t x)
         for (size_t a = 0; a < order[k]->after.n; a++)
             if (--order[k]->after.at[a]->waits == 0)
                 order[n++] = order[k]->after.at[a];
-    for (size_t k = 0; n == g->nodes.n && k < n; k++) {
-        order[k]->w->refs++;
-        x->order.at[x->order.n++] =
-            (bc_step){order[k], order[k]->type, order[k]->w};
+    if (n != g->nodes.n)
+        e = cudaErrorInvalidValue;
+    for (size_t k = 0; e == cudaSuccess && k < n; k++) {
+        bc_work *w = work_for(order[k]->w, &e);
+
+        if (w)
+            x->order.at[x->order.n++] =
+                (bc_step){.node = order[k], .type = order[k]->type, .w = w};
     }
     br_free(order);
-    return n == g->nodes.n ? cudaSuccess : cudaErrorInvalidValue;
+    return e;
 }
 
-static cudaError_t
-instantiate(cudaGraphExec_t *exec, cudaGraph_t graph)
+/* Graphs that kernels launch are not there. */
+cudaError_t
+bc_graph_make(cudaGraphExec_t *exec, cudaGraph_t graph,
+              unsigned long long flags)
 {
     cudaGraphExec_t x;
     cudaError_t e;
 
-    if (!exec || !graph)
+    if (!exec || !graph || flags > 15)
         return cudaErrorInvalidValue;
+    *exec = NULL;
+    if (flags & cudaGraphInstantiateFlagDeviceLaunch)
+        return cudaErrorNotSupported;
     x = br_try_calloc(1, sizeof *x);
     if (!x)
         return cudaErrorMemoryAllocation;
     x->refs = 1;
+    x->flags = flags;
     e = put_in_order(graph, x);
+    if (e == cudaSuccess && !bc_users_too(&x->users, &graph->users))
+        e = cudaErrorMemoryAllocation;
     if (e != cudaSuccess) {
-        br_vec_fini(&x->order);
-        br_free(x);
+        exec_drop(x);
         x = NULL;
     }
     *exec = x;
     return e;
 }
 
-cudaError_t
-cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph,
-                              unsigned long long flags)
-{
-    (void)flags;
-    BC_API(instantiate(exec, graph));
-}
+/* ---- launches ------------------------------------------------------------- */
 
-cudaError_t
-cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,
-                     unsigned long long flags)
-{
-    return cudaGraphInstantiateWithFlags(exec, graph, flags);
-}
-
+/* Nothing is changed yet: memory that is in use is not had once more, unless it is
+ * freed before. */
 static cudaError_t
-do_graph(void *payload)
+may_launch(cudaGraphExec_t x, bool frees)
 {
-    cudaGraphExec_t x = *(cudaGraphExec_t *)payload;
     cudaError_t e = cudaSuccess;
 
-    for (size_t k = 0; e == cudaSuccess && k < x->order.n; k++)
-        if (x->order.at[k].w->payload)
-            e = bc_op_of(x->order.at[k].w->payload)
-                    ->run(x->order.at[k].w->payload);
+    for (size_t k = 0; e == cudaSuccess && k < x->order.n; k++) {
+        const bc_step *s = &x->order.at[k];
+        cudaGraphExec_t child = exec_of(s->w->payload);
+
+        if (child)
+            e = may_launch(child, frees);
+        else if (s->type == cudaGraphNodeTypeMemAlloc && !frees &&
+                 bc_graph_mem_live(bc_graph_mem_of(s->w->payload)))
+            e = cudaErrorInvalidValue;
+    }
     return e;
 }
 
-static void
-drop_launch(void *payload)
+/* What events say now that the op has to come after. Of one that the graph records
+ * before it waits, nothing. */
+static bool
+wait_for_events(cudaGraphExec_t x, bc_op *o)
 {
-    exec_drop(*(cudaGraphExec_t *)payload);
+    for (size_t k = 0; k < x->order.n; k++) {
+        const bc_step *s = &x->order.at[k];
+        cudaGraphExec_t child = exec_of(s->w->payload);
+        struct CUevent_st *e;
+        bool before = false;
+
+        if (child && !wait_for_events(child, o))
+            return false;
+        if (s->type != cudaGraphNodeTypeWaitEvent)
+            continue;
+        e = bc_event_payload(s->w->payload);
+        for (size_t a = 0; a < k; a++)
+            before |= x->order.at[a].type == cudaGraphNodeTypeEventRecord &&
+                      bc_event_payload(x->order.at[a].w->payload) == e;
+        if (!before && e->recorded && !bc_wait_for(o, e->at.s, e->at.seq))
+            return false;
+    }
+    return true;
 }
 
-cudaError_t
-cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t hs)
+/* It is issued: events will have happened with it, memory is in use or not. */
+static void
+launched(cudaGraphExec_t x, bc_wait at)
 {
-    struct CUstream_st *s;
+    for (size_t k = 0; k < x->order.n; k++) {
+        const bc_step *s = &x->order.at[k];
+        cudaGraphExec_t child = exec_of(s->w->payload);
+
+        if (child)
+            launched(child, at);
+        if (s->type == cudaGraphNodeTypeEventRecord) {
+            struct CUevent_st *e = bc_event_payload(s->w->payload);
+
+            e->recorded = true;
+            e->graph = NULL;
+            e->record++;
+            e->at = at;
+        } else if (s->type == cudaGraphNodeTypeMemAlloc ||
+                   s->type == cudaGraphNodeTypeMemFree) {
+            (void)bc_graph_mem_turn(bc_graph_mem_of(s->w->payload),
+                                    s->type == cudaGraphNodeTypeMemAlloc);
+        }
+    }
+}
+
+static cudaError_t
+launch(cudaGraphExec_t x, struct CUstream_st *s)
+{
+    const bool captured = s && s->capture;
     cudaGraphExec_t *p;
     cudaError_t e;
 
-    if (!exec)
-        return bc_end(cudaErrorInvalidValue);
+    if (!x || !s || bc_rt.sticky)
+        return !x  ? cudaErrorInvalidValue
+               : s ? bc_rt.sticky
+                   : cudaErrorInvalidResourceHandle;
+    e = captured ? cudaSuccess
+                 : may_launch(x, x->flags &
+                                     cudaGraphInstantiateFlagAutoFreeOnLaunch);
+    if (e != cudaSuccess)
+        return e;
     p = bc_op_new(sizeof *p, do_graph);
     if (!p)
-        return bc_end(cudaErrorMemoryAllocation);
-    bc_lock();
-    s = bc_stream_of(hs);
-    *p = exec;
+        return cudaErrorMemoryAllocation;
+    *p = x;
     bc_op_of(p)->type = cudaGraphNodeTypeGraph;
-    if (!s || bc_rt.sticky) {
+    if (!captured && !wait_for_events(x, bc_op_of(p))) {
         bc_op_free(p);
-        e = s ? bc_rt.sticky : cudaErrorInvalidResourceHandle;
-    } else {
-        exec->refs++;
-        bc_op_of(p)->drop = drop_launch;
-        e = bc_issue(s, p);
+        return cudaErrorMemoryAllocation;
     }
-    bc_unlock();
-    return bc_end(e);
+    x->refs++;
+    bc_op_of(p)->drop = drop_exec;
+    e = bc_issue(s, p);
+    if (e == cudaSuccess && !captured)
+        launched(x, (bc_wait){s, s->issued});
+    return e;
 }
 
 cudaError_t
-cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t hs)
+cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t s)
 {
-    bool ok;
+    BC_API(launch(exec, bc_stream_of(s)));
+}
 
-    bc_lock();
-    ok = bc_stream_of(hs) != NULL;
-    bc_unlock();
-    return bc_end(exec && ok ? cudaSuccess : cudaErrorInvalidValue);
+cudaError_t
+cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t s)
+{
+    BC_API(exec && bc_stream_of(s) ? cudaSuccess : cudaErrorInvalidValue);
 }
 
 cudaError_t
 cudaGraphExecDestroy(cudaGraphExec_t exec)
 {
-    if (!exec)
-        return bc_end(cudaErrorInvalidValue);
-    bc_lock();
-    exec_drop(exec);
-    bc_unlock();
-    return cudaSuccess;
+    BC_API(exec ? (exec_drop(exec), cudaSuccess) : cudaErrorInvalidValue);
 }
 
 /* ---- what changes in an executable ---------------------------------------- */
 
-/* Another work for a node's step, when no launch is under way. Takes it. */
-static cudaError_t
-replace(cudaGraphExec_t x, const void *node, bc_work *w, cudaGraphNodeType type)
+bc_step *
+bc_step_of(cudaGraphExec_t x, const void *node)
 {
-    cudaError_t e = w ? bc_wait_all() : cudaErrorMemoryAllocation;
     bc_step *at = NULL;
 
-    for (size_t k = 0; x && k < x->order.n; k++)
-        if (x->order.at[k].node == node)
-            at = &x->order.at[k];
-    if (e == cudaSuccess && (!at || at->type != type))
+    for (size_t k = 0; x && !at && k < x->order.n; k++)
+        at = x->order.at[k].node == node
+                 ? &x->order.at[k]
+                 : bc_step_of(exec_of(x->order.at[k].w->payload), node);
+    return at;
+}
+
+static bool
+same_shape(cudaGraphExec_t a, cudaGraphExec_t b)
+{
+    bool same = a && b ? a->order.n == b->order.n : a == b;
+
+    for (size_t k = 0; a && same && k < a->order.n; k++)
+        same = a->order.at[k].type == b->order.at[k].type &&
+               same_shape(exec_of(a->order.at[k].w->payload),
+                          exec_of(b->order.at[k].w->payload));
+    return same;
+}
+
+cudaError_t
+bc_step_set(cudaGraphExec_t x, cudaGraphNode_t node, bc_work *w,
+            cudaGraphNodeType type)
+{
+    cudaError_t e = w ? bc_wait_all() : cudaErrorMemoryAllocation;
+    bc_step *at = bc_step_of(x, node);
+    bc_work *now = e == cudaSuccess ? work_for(w, &e) : NULL;
+
+    bc_work_drop(w);
+    if (e == cudaSuccess &&
+        (!at || at->type != type ||
+         !same_shape(exec_of(at->w->payload), exec_of(now->payload))))
         e = cudaErrorInvalidValue;
     if (e == cudaSuccess) {
         bc_work *old = at->w;
 
-        at->w = w;
-        w = old;
+        at->w = now;
+        now = old;
     }
-    bc_work_drop(w);
+    bc_work_drop(now);
     return e;
-}
-
-static cudaError_t
-exec_kernel(cudaGraphExec_t x, cudaGraphNode_t node,
-            const cudaKernelNodeParams *p)
-{
-    void *payload;
-    cudaError_t e = kernel(p, &payload);
-
-    return e == cudaSuccess
-               ? replace(x, node, bc_work_new(payload), cudaGraphNodeTypeKernel)
-               : e;
-}
-
-cudaError_t
-cudaGraphExecKernelNodeSetParams(cudaGraphExec_t x, cudaGraphNode_t node,
-                                 const cudaKernelNodeParams *p)
-{
-    BC_API(exec_kernel(x, node, p));
-}
-
-static cudaError_t
-exec_rect(cudaGraphExec_t x, cudaGraphNode_t node, const bc_rect *r)
-{
-    void *payload = bc_rect_op(r);
-
-    return payload ? replace(x, node, bc_work_new(payload),
-                             r->src ? cudaGraphNodeTypeMemcpy
-                                    : cudaGraphNodeTypeMemset)
-                   : cudaErrorMemoryAllocation;
-}
-
-cudaError_t
-cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t x, cudaGraphNode_t node,
-                                   void *dst, const void *src, size_t bytes,
-                                   cudaMemcpyKind kind)
-{
-    bc_rect r = {.dst = dst, .src = src, .width = bytes, .height = 1};
-
-    r.depth = 1;
-    BC_API(dst && src && (unsigned)kind <= cudaMemcpyDefault
-               ? exec_rect(x, node, &r)
-               : cudaErrorInvalidValue);
-}
-
-cudaError_t
-cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t x, cudaGraphNode_t node,
-                                 const cudaMemsetParams *p)
-{
-    bc_rect r;
-
-    BC_API(fill_rect(p, &r) ? exec_rect(x, node, &r) : cudaErrorInvalidValue);
 }
 
 /* The works of another graph of the same shape. */
 static cudaError_t
-update(cudaGraphExec_t x, cudaGraph_t g, cudaGraphExecUpdateResult *result)
+update(cudaGraphExec_t x, cudaGraph_t g, cudaGraphExecUpdateResultInfo *r)
 {
     cudaGraphExec_t fresh;
     cudaError_t e = bc_wait_all();
 
-    *result = cudaGraphExecUpdateError;
+    r->result = cudaGraphExecUpdateError;
     if (e == cudaSuccess)
-        e = instantiate(&fresh, g);
+        e = bc_graph_make(&fresh, g, 0);
     if (e != cudaSuccess)
         return e;
-    *result = fresh->order.n == x->order.n
-                  ? cudaGraphExecUpdateSuccess
-                  : cudaGraphExecUpdateErrorTopologyChanged;
-    for (size_t k = 0; !*result && k < x->order.n; k++)
-        if (fresh->order.at[k].type != x->order.at[k].type)
-            *result = cudaGraphExecUpdateErrorNodeTypeChanged;
-    for (size_t k = 0; !*result && k < x->order.n; k++) {
-        bc_step s = x->order.at[k];
+    r->result = fresh->order.n == x->order.n
+                    ? cudaGraphExecUpdateSuccess
+                    : cudaGraphExecUpdateErrorTopologyChanged;
+    for (size_t k = 0; !r->result && k < x->order.n; k++) {
+        bc_step *a = &x->order.at[k], *b = &fresh->order.at[k];
+
+        if (a->type != b->type)
+            r->result = cudaGraphExecUpdateErrorNodeTypeChanged;
+        else if (!same_shape(exec_of(a->w->payload), exec_of(b->w->payload)))
+            r->result = cudaGraphExecUpdateErrorTopologyChanged;
+        for (size_t n = 0; r->result && n < g->nodes.n; n++)
+            if (g->nodes.at[n] == b->node)
+                r->errorNode = g->nodes.at[n];
+    }
+    for (size_t k = 0; !r->result && k < x->order.n; k++) {
+        bc_work *w = x->order.at[k].w;
 
         x->order.at[k].w = fresh->order.at[k].w;
-        fresh->order.at[k].w = s.w;
+        fresh->order.at[k].w = w;
     }
     exec_drop(fresh);
-    return *result ? cudaErrorGraphExecUpdateFailure : cudaSuccess;
+    return r->result ? cudaErrorGraphExecUpdateFailure : cudaSuccess;
 }
 
 cudaError_t
@@ -651,39 +518,20 @@ cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph,
     if (!exec || !graph || !info)
         return bc_end(cudaErrorInvalidValue);
     bc_lock();
-    e = update(exec, graph, &r.result);
+    e = update(exec, graph, &r);
     bc_unlock();
     *info = r;
     return bc_end(e);
 }
 
-static void
-drop_child(void *payload)
+cudaGraph_t
+bc_child_graph(const void *payload)
 {
-    exec_drop(*(cudaGraphExec_t *)payload);
-}
+    union { /* the op is before it */
+        const void *c;
+        void *p;
+    } u = {payload};
 
-/* A graph as a node: as it is now. */
-static cudaError_t
-child(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *deps,
-      size_t n, cudaGraph_t of)
-{
-    cudaGraphExec_t *p = bc_op_new(sizeof *p, do_graph);
-    cudaError_t e = p ? instantiate(p, of) : cudaErrorMemoryAllocation;
-
-    if (e != cudaSuccess) {
-        if (p)
-            bc_op_free(p);
-        return e;
-    }
-    bc_op_of(p)->drop = drop_child;
-    return add(node, graph, deps, n, p, cudaGraphNodeTypeGraph);
-}
-
-cudaError_t
-cudaGraphAddChildGraphNode(cudaGraphNode_t *node, cudaGraph_t graph,
-                           const cudaGraphNode_t *deps, size_t n,
-                           cudaGraph_t of)
-{
-    BC_API(child(node, graph, deps, n, of));
+    return payload && bc_op_of(u.p)->run == do_child ? *(cudaGraph_t *)u.p
+                                                     : NULL;
 }

@@ -16,10 +16,14 @@ struct CUgraphNode_st {
     struct CUgraph_st *graph;
     const void *copy_of; /* the node of which it is, by its address */
     unsigned waits, index;
+    int priority; /* hints that were set are told again */
+    cudaAccessPolicyWindow window;
     BR_VEC(cudaGraphNode_t) after; /* edges from here */
 };
+typedef BR_VEC(cudaUserObject_t) bc_users; /* one for each reference */
 struct CUgraph_st {
     BR_VEC(cudaGraphNode_t) nodes;
+    bc_users users;
     struct CUstream_st *origin; /* of a capture */
     unsigned long long capture; /* its number */
     bool broken, drawn;         /* drawn: the program's, captured into */
@@ -28,10 +32,13 @@ typedef struct bc_step {
     const void *node; /* which it was, by its address; it may be gone */
     cudaGraphNodeType type;
     bc_work *w;
+    bool off; /* by the program */
 } bc_step;
 struct CUgraphExec_st {
     BR_VEC(bc_step) order;
+    bc_users users;
     unsigned refs; /* the program, and launches under way */
+    unsigned long long flags;
 };
 
 /* All with the lock held. */
@@ -42,8 +49,58 @@ bc_work *bc_work_new(void *payload); /* takes it; NULL: out of memory */
 void bc_work_drop(bc_work *w);
 /* Takes the work, which may be NULL: there was no memory for it. */
 cudaGraphNode_t bc_node_add(cudaGraph_t g, bc_work *w, cudaGraphNodeType type);
+/* Takes the work, too: a node after those. */
+cudaError_t bc_node_draw(cudaGraphNode_t *out, cudaGraph_t g,
+                         const cudaGraphNode_t *deps, size_t n, bc_work *w,
+                         cudaGraphNodeType type);
 void bc_graph_free(cudaGraph_t g);
+cudaError_t bc_graph_copy(cudaGraph_t *out, cudaGraph_t from);
+cudaError_t bc_graph_make(cudaGraphExec_t *exec, cudaGraph_t graph,
+                          unsigned long long flags);
+/* A payload that is a graph, which it takes; the graph of one, NULL: it has none. */
+void *bc_child_op(cudaGraph_t graph);
+cudaGraph_t bc_child_graph(const void *payload);
+/* Of a node, in the executable or a child of it. */
+bc_step *bc_step_of(cudaGraphExec_t x, const void *node);
+/* Another work for a node's step, when no launch is under way. Takes it. */
+cudaError_t bc_step_set(cudaGraphExec_t x, cudaGraphNode_t node, bc_work *w,
+                        cudaGraphNodeType type);
 void bc_count_edges(cudaGraph_t g); /* into `waits` of its nodes */
+
+/* ---- cu_graph_work.c ------------------------------------------------------ */
+
+/* What a node of that type does, of what a program says; and the other way. */
+cudaError_t bc_node_work(cudaGraph_t g, cudaGraphNodeParams *p, bc_work **out);
+cudaError_t bc_node_params(cudaGraphNode_t node, cudaGraphNodeParams *out);
+cudaError_t bc_work_cooperate(bc_work *old, bool on, bc_work **out);
+/* Of a payload that records an event, or waits for one. */
+struct CUevent_st *bc_event_payload(const void *payload);
+/* A stream captures, and a node is to do it. */
+cudaError_t bc_event_captured(struct CUstream_st *s, cudaEvent_t h,
+                              bool records);
+
+/* ---- cu_graph_mem.c: memory that nodes get and free ----------------------- */
+
+typedef struct bc_graph_mem bc_graph_mem;
+cudaError_t bc_graph_mem_get(bc_graph_mem **out, size_t bytes);
+bc_graph_mem *bc_graph_mem_find(const void *p); /* NULL: it is no node's */
+void *bc_graph_mem_at(const bc_graph_mem *m);
+size_t bc_graph_mem_bytes(const bc_graph_mem *m);
+void *bc_graph_mem_op(bc_graph_mem *m, bool frees); /* a payload */
+cudaError_t bc_graph_mem_free(cudaGraph_t g, void *p, void **payload);
+bc_graph_mem *bc_graph_mem_of(const void *payload);
+/* From now on it is in use, or not. InvalidValue: it already was so. */
+cudaError_t bc_graph_mem_turn(bc_graph_mem *m, bool live);
+bool bc_graph_mem_live(const bc_graph_mem *m);
+void bc_graph_mem_reset(void); /* the device's memory went */
+/* A stream captures: nodes of it. */
+cudaError_t bc_graph_mem_taken(struct CUstream_st *s, void **p, size_t bytes);
+cudaError_t bc_graph_mem_given(struct CUstream_st *s, void *p);
+
+/* ---- rt_graph_more.c ------------------------------------------------------- */
+
+bool bc_users_too(bc_users *to, const bc_users *from);
+void bc_users_drop(bc_users *users);
 
 /* ---- cu_capture.c --------------------------------------------------------- */
 

@@ -15,7 +15,9 @@ typedef struct run {
     br_klaunch l;
     const char *name;
     bc_module *mod;
+    struct CUfunc_st *f;
     bool cooperative;
+    void **args; /* into params, when somebody asks */
     uint8_t params[];
 } run;
 
@@ -275,6 +277,7 @@ bc_launch_op(const bc_launch *l, void **payload)
 {
     const br_kfn *f;
     cudaError_t e = bc_kernel_ready(l->f);
+    size_t args;
     run *r;
 
     if (e == cudaSuccess)
@@ -284,9 +287,12 @@ bc_launch_op(const bc_launch *l, void **payload)
     f = bc_kfn(l->f);
     if (f->params.n && !l->args && !l->packed)
         return cudaErrorInvalidValue;
-    r = bc_op_new(sizeof *r + f->param_bytes + 1u, do_launch);
+    args = (f->param_bytes + 1u + _Alignof(void *)) & ~(_Alignof(void *) - 1);
+    r = bc_op_new(sizeof *r + args + f->params.n * sizeof(void *), do_launch);
     if (!r)
         return cudaErrorMemoryAllocation;
+    r->f = l->f;
+    r->args = (void **)(void *)(r->params + args);
     r->name = l->f->name;
     r->mod = l->f->mod;
     r->cooperative = l->cooperative;
@@ -304,6 +310,38 @@ bc_launch_op(const bc_launch *l, void **payload)
     bc_op_of(r)->type = cudaGraphNodeTypeKernel;
     *payload = r;
     return cudaSuccess;
+}
+
+void
+bc_kernel_params(void *payload, cudaKernelNodeParams *out)
+{
+    run *r = payload;
+    const br_kfn *f = bc_kfn(r->f);
+    const uint32_t *g = r->l.grid, *b = r->l.block;
+    union { /* the interface gives back what it got */
+        const void *c;
+        void *p;
+    } func = {r->f->host ? r->f->host : r->f};
+
+    for (size_t k = 0; k < f->params.n; k++)
+        r->args[k] = r->params + f->params.at[k].offset;
+    *out = (cudaKernelNodeParams){.func = func.p,
+                                  .gridDim = {g[0], g[1], g[2]},
+                                  .blockDim = {b[0], b[1], b[2]},
+                                  .sharedMemBytes = r->l.shared_bytes,
+                                  .kernelParams = r->args};
+}
+
+const char *
+bc_kernel_name(const void *payload)
+{
+    return ((const run *)payload)->name;
+}
+
+bool
+bc_is_cooperative(const void *payload)
+{
+    return ((const run *)payload)->cooperative;
 }
 
 cudaError_t

@@ -142,8 +142,8 @@ bc_streams_end(void)
     bc_rt.resets++;
 }
 
-static bool
-wait_for(bc_op *o, struct CUstream_st *s, uint64_t seq)
+bool
+bc_wait_for(bc_op *o, struct CUstream_st *s, uint64_t seq)
 {
     bc_wait w = {s, seq};
 
@@ -156,11 +156,11 @@ null_rule(struct CUstream_st *s, bc_op *o)
 {
     if (s == &bc_rt.null) {
         for (struct CUstream_st *k = bc_rt.streams; k; k = k->next)
-            if (k->blocking && !wait_for(o, k, k->issued))
+            if (k->blocking && !bc_wait_for(o, k, k->issued))
                 return false;
         return true;
     }
-    return !s->blocking || wait_for(o, &bc_rt.null, bc_rt.null.issued);
+    return !s->blocking || bc_wait_for(o, &bc_rt.null, bc_rt.null.issued);
 }
 
 cudaError_t
@@ -321,10 +321,9 @@ bc_stream_query(cudaStream_t h)
 /* ---- host functions ----------------------------------------------------- */
 
 typedef struct host_call {
-    cudaHostFn_t fn;
+    cudaHostNodeParams host; /* its function, NULL: a callback */
     cudaStreamCallback_t callback;
     cudaStream_t s;
-    void *user;
 } host_call;
 
 static cudaError_t
@@ -333,14 +332,14 @@ call_host(void *payload)
     const host_call *h = payload;
     cudaError_t e;
 
-    if (h->fn) {
-        h->fn(h->user);
+    if (h->host.fn) {
+        h->host.fn(h->host.userData);
         return cudaSuccess;
     }
     bc_lock();
     e = bc_rt.sticky;
     bc_unlock();
-    h->callback(h->s, e, h->user);
+    h->callback(h->s, e, h->host.userData);
     return cudaSuccess;
 }
 
@@ -352,7 +351,7 @@ issue_host(host_call h)
 
     if (!s)
         return cudaErrorInvalidResourceHandle;
-    if (!h.fn && !h.callback)
+    if (!h.host.fn && !h.callback)
         return cudaErrorInvalidValue;
     p = bc_op_new(sizeof h, call_host);
     if (!p)
@@ -363,16 +362,38 @@ issue_host(host_call h)
     return bc_issue(s, p);
 }
 
+void *
+bc_host_op(cudaHostFn_t fn, void *user)
+{
+    host_call *p = bc_op_new(sizeof *p, call_host);
+
+    if (p) {
+        p->host = (cudaHostNodeParams){fn, user};
+        bc_op_of(p)->type = cudaGraphNodeTypeHost;
+    }
+    return p;
+}
+
+const cudaHostNodeParams *
+bc_host_params(const void *payload)
+{
+    const host_call *h = payload;
+    const bc_op *o = (const void *)((const char *)payload - OP_BYTES);
+
+    return o->run == call_host && h->host.fn ? &h->host : NULL;
+}
+
 cudaError_t
 bc_host_fn(cudaStream_t s, cudaHostFn_t fn, void *user)
 {
-    return issue_host((host_call){.fn = fn, .s = s, .user = user});
+    return issue_host((host_call){.host = {fn, user}, .s = s});
 }
 
 cudaError_t
 bc_callback(cudaStream_t s, cudaStreamCallback_t fn, void *user)
 {
-    return issue_host((host_call){.callback = fn, .s = s, .user = user});
+    return issue_host(
+        (host_call){.callback = fn, .s = s, .host = {.userData = user}});
 }
 
 /* ---- events ------------------------------------------------------------- */
@@ -489,7 +510,7 @@ bc_stream_wait_event(cudaStream_t hs, cudaEvent_t h)
     if (!e->recorded)
         return cudaSuccess;
     p = bc_op_new(0, do_nothing);
-    if (!p || !wait_for(bc_op_of(p), e->at.s, e->at.seq)) {
+    if (!p || !bc_wait_for(bc_op_of(p), e->at.s, e->at.seq)) {
         if (p)
             bc_op_free(p);
         return cudaErrorMemoryAllocation;

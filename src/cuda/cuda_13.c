@@ -226,6 +226,21 @@ br_cuda_13_behind(cudaGraphNode_t node, cudaGraphNode_t *deps, uint8_t *data,
     return e;
 }
 
+API cudaError_t br_cuda_13_node(cudaGraphNode_t *node, cudaGraph_t graph,
+                                const cudaGraphNode_t *deps,
+                                const uint8_t *data, size_t n,
+                                cudaGraphNodeParams *p);
+OF_13(br_cuda_13_node, cudaGraphAddNode);
+
+cudaError_t
+br_cuda_13_node(cudaGraphNode_t *node, cudaGraph_t graph,
+                const cudaGraphNode_t *deps, const uint8_t *data, size_t n,
+                cudaGraphNodeParams *p)
+{
+    return is_plain(data, n) ? cudaGraphAddNode(node, graph, deps, n, p)
+                             : bc_end(cudaErrorNotSupported);
+}
+
 /* ---- captures ------------------------------------------------------------- */
 
 typedef const cudaGraphNode_t *nodes; /* a list of them */

@@ -127,11 +127,15 @@ cudaError_t bc_wait_all(void);
 cudaError_t bc_wait_seq(struct CUstream_st *s, uint64_t seq);
 void bc_streams_end(void);
 bool bc_done(const bc_wait *w);
+bool bc_wait_for(bc_op *o, struct CUstream_st *s, uint64_t seq); /* first */
 cudaError_t bc_stream_new(cudaStream_t *out, unsigned flags, int priority);
 cudaError_t bc_stream_end(cudaStream_t s);
 cudaError_t bc_stream_query(cudaStream_t s);
 cudaError_t bc_stream_wait_event(cudaStream_t s, cudaEvent_t e);
 cudaError_t bc_host_fn(cudaStream_t s, cudaHostFn_t fn, void *user);
+/* A payload, and of one what it calls; NULL: a library's own. */
+void *bc_host_op(cudaHostFn_t fn, void *user);
+const cudaHostNodeParams *bc_host_params(const void *payload);
 cudaError_t bc_callback(cudaStream_t s, cudaStreamCallback_t fn, void *user);
 struct CUevent_st *bc_event_of(cudaEvent_t e);
 cudaError_t bc_event_new(cudaEvent_t *out, unsigned flags);
@@ -157,8 +161,13 @@ cudaError_t bc_copy_line(void *dst, const void *src, size_t n,
                          cudaMemcpyKind kind, cudaStream_t s, bool async);
 cudaError_t bc_fill(void *p, unsigned value, unsigned element, size_t n,
                     cudaStream_t s, bool async);
-void *bc_rect_op(const bc_rect *r); /* a payload */
+/* A payload. as: how the program said it, or NULL. */
+void *bc_rect_op(const bc_rect *r, const cudaMemcpy3DParms *as);
 cudaError_t bc_rect_3d(const cudaMemcpy3DParms *p, bc_rect *out);
+cudaError_t bc_rect_check(const bc_rect *r, cudaMemcpyKind kind);
+/* What such a payload does, as a program says it. */
+cudaError_t bc_copy_params(const void *payload, cudaMemcpy3DParms *out);
+void bc_fill_params(const void *payload, cudaMemsetParams *out);
 
 /* ---- arrays (rt_texture.c) ---------------------------------------------- */
 
@@ -240,6 +249,10 @@ const br_kcache *bc_cache(void);
  * an error, and what nobody knows may be such. */
 cudaError_t bc_launch_attr(bc_launch *l, const cudaLaunchAttribute *a);
 cudaError_t bc_launch_op(const bc_launch *l, void **payload);
+/* What such a payload does; its arguments stay in it. */
+void bc_kernel_params(void *payload, cudaKernelNodeParams *out);
+const char *bc_kernel_name(const void *payload);
+bool bc_is_cooperative(const void *payload);
 cudaError_t bc_launch_on(const bc_launch *l, cudaStream_t s);
 /* What a block may have at most, where kernels run. */
 size_t bc_shared_optin(void);

@@ -1,8 +1,102 @@
-/* rt_graph.c - the runtime API: what is around a node, and what goes again.
+/* rt_graph.c - the runtime API: graphs, and what is around a node.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cuda/cu_graph.h"
 
 #include <string.h>
+
+/* ---- graphs --------------------------------------------------------------- */
+
+cudaError_t
+cudaGraphCreate(cudaGraph_t *graph, unsigned int flags)
+{
+    if (!graph || flags)
+        return bc_end(cudaErrorInvalidValue);
+    *graph = br_try_calloc(1, sizeof **graph);
+    return bc_end(*graph ? cudaSuccess : cudaErrorMemoryAllocation);
+}
+
+cudaError_t
+cudaGraphDestroy(cudaGraph_t graph)
+{
+    BC_API(graph ? (bc_graph_free(graph), cudaSuccess) : cudaErrorInvalidValue);
+}
+
+cudaError_t
+cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *n)
+{
+    if (!graph || !n)
+        return bc_end(cudaErrorInvalidValue);
+    for (size_t k = 0; nodes && k < *n; k++)
+        nodes[k] = k < graph->nodes.n ? graph->nodes.at[k] : NULL;
+    *n = nodes ? BR_MIN(*n, graph->nodes.n) : graph->nodes.n;
+    return cudaSuccess;
+}
+
+/* Nodes without an edge in; an edge from each `from` to its `to`. */
+cudaError_t
+cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *n)
+{
+    size_t roots = 0;
+
+    if (!graph || !n)
+        return bc_end(cudaErrorInvalidValue);
+    bc_count_edges(graph);
+    for (size_t k = 0; k < graph->nodes.n; k++)
+        if (!graph->nodes.at[k]->waits) {
+            if (nodes && roots < *n)
+                nodes[roots] = graph->nodes.at[k];
+            roots++;
+        }
+    *n = nodes ? BR_MIN(*n, roots) : roots;
+    return cudaSuccess;
+}
+
+cudaError_t
+cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t *from, cudaGraphNode_t *to,
+                  size_t *n)
+{
+    size_t edges = 0;
+
+    if (!graph || !n || !from != !to)
+        return bc_end(cudaErrorInvalidValue);
+    for (size_t k = 0; k < graph->nodes.n; k++)
+        for (size_t a = 0; a < graph->nodes.at[k]->after.n; a++, edges++)
+            if (from && edges < *n) {
+                from[edges] = graph->nodes.at[k];
+                to[edges] = graph->nodes.at[k]->after.at[a];
+            }
+    *n = from ? BR_MIN(*n, edges) : edges;
+    return cudaSuccess;
+}
+
+cudaError_t
+cudaGraphClone(cudaGraph_t *out, cudaGraph_t graph)
+{
+    BC_API(out && graph ? bc_graph_copy(out, graph) : cudaErrorInvalidValue);
+}
+
+cudaError_t
+cudaGraphNodeFindInClone(cudaGraphNode_t *out, cudaGraphNode_t node,
+                         cudaGraph_t graph)
+{
+    if (!out || !node || !graph)
+        return bc_end(cudaErrorInvalidValue);
+    for (size_t k = 0; k < graph->nodes.n; k++)
+        if (graph->nodes.at[k]->copy_of == node) {
+            *out = graph->nodes.at[k];
+            return bc_end(cudaSuccess);
+        }
+    return bc_end(cudaErrorInvalidValue);
+}
+
+cudaError_t
+cudaGraphNodeGetType(cudaGraphNode_t node, cudaGraphNodeType *type)
+{
+    if (!node || !type)
+        return bc_end(cudaErrorInvalidValue);
+    *type = node->type;
+    return cudaSuccess;
+}
 
 /* ---- edges ---------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* rt_launch.c - the runtime API: registration, launches, streams, events.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "cuda/cuda_int.h"
+#include "cuda/cu_graph.h"
 
 #include <string.h>
 
@@ -446,10 +446,22 @@ cudaStreamQuery(cudaStream_t s)
     BC_API(bc_stream_query(s));
 }
 
+/* An event from outside of its graph is a node there (cudaEventWaitExternal). */
+static bool
+is_captured(cudaStream_t h)
+{
+    const struct CUstream_st *s = bc_stream_of(h);
+
+    return s && s->capture;
+}
+
 cudaError_t
 cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned int flags)
 {
-    BC_API(flags > 1 ? cudaErrorInvalidValue : bc_stream_wait_event(s, e));
+    BC_API(flags > 1 ? cudaErrorInvalidValue
+           : flags && is_captured(s)
+               ? bc_event_captured(bc_stream_of(s), e, false)
+               : bc_stream_wait_event(s, e));
 }
 
 cudaError_t
@@ -595,7 +607,10 @@ cudaEventRecord(cudaEvent_t e, cudaStream_t s)
 cudaError_t
 cudaEventRecordWithFlags(cudaEvent_t e, cudaStream_t s, unsigned int flags)
 {
-    BC_API(flags > 1 ? cudaErrorInvalidValue : bc_event_record(e, s));
+    BC_API(flags > 1 ? cudaErrorInvalidValue
+           : flags && is_captured(s)
+               ? bc_event_captured(bc_stream_of(s), e, true)
+               : bc_event_record(e, s));
 }
 
 cudaError_t

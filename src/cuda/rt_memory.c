@@ -1,6 +1,6 @@
 /* rt_memory.c - the runtime API: memory.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "cuda/cuda_int.h"
+#include "cuda/cu_graph.h"
 
 #include <string.h>
 
@@ -52,6 +52,8 @@ give(void *p, bc_kind kind, cudaError_t bad)
 
     if (!p || e != cudaSuccess)
         return e;
+    if (kind == BC_MEM_DEVICE && bc_graph_mem_find(p))
+        return bc_graph_mem_turn(bc_graph_mem_find(p), false);
     return bc_mem_put(p, kind) == cudaSuccess ? cudaSuccess : bad;
 }
 
@@ -162,6 +164,19 @@ do_free(void *payload)
     return e == cudaSuccess ? e : cudaErrorIllegalAddress;
 }
 
+/* A graph's memory is free for its next launch from now on; it stays until this op is
+ * done. */
+static cudaError_t
+graph_free(bc_graph_mem *m, struct CUstream_st *s)
+{
+    cudaError_t e = bc_graph_mem_turn(m, false);
+    void *payload = e == cudaSuccess ? bc_graph_mem_op(m, true) : NULL;
+
+    if (e == cudaSuccess && !payload)
+        e = cudaErrorMemoryAllocation;
+    return e == cudaSuccess ? bc_issue(s, payload) : e;
+}
+
 static cudaError_t
 free_async(void *p, cudaStream_t hs)
 {
@@ -173,6 +188,10 @@ free_async(void *p, cudaStream_t hs)
         return cudaErrorInvalidResourceHandle;
     if (!p)
         return cudaSuccess;
+    if (s->capture)
+        return bc_graph_mem_given(s, p);
+    if (bc_graph_mem_find(p))
+        return graph_free(bc_graph_mem_find(p), s);
     if (!m || m->addr != (uint64_t)(uintptr_t)p || m->kind != BC_MEM_DEVICE)
         return cudaErrorInvalidValue;
     payload = bc_op_new(sizeof *payload, do_free);

@@ -4,7 +4,7 @@
  * pool has reserved is what of it is in use. A piece of memory knows its pool by
  * its flags, which device memory has no other use for.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "cuda/cuda_int.h"
+#include "cuda/cu_graph.h"
 
 enum { DEFAULT_POOL = 1 }; /* the number of the device's own */
 
@@ -230,6 +230,8 @@ take(void **p, size_t bytes, cudaMemPool_t pool, cudaStream_t s)
         return cudaErrorInvalidResourceHandle;
     if (bc_rt.sticky)
         return bc_rt.sticky;
+    if (bytes && bc_stream_of(s)->capture)
+        return bc_graph_mem_taken(bc_stream_of(s), p, bytes);
     e = bytes ? bc_mem_get(p, bytes, 256, BC_MEM_DEVICE, pool->number)
               : cudaSuccess;
     used = bc_mem_flagged(pool->number);
