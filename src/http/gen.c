@@ -553,8 +553,7 @@ submit(br_gen *g, br_choice *c, br_status *st)
     size_t n = g->h->ids.n;
     br_code code;
 
-    if (g->resumed &&
-        !br_resume_tokens(g->resumed, c->index, &g->h->ids, &d.n_done))
+    if (g->resumed && !br_resume_choice(g->resumed, c->index, &g->h->ids, &d))
         return br_fail(st, BR_E_OOM, "out of memory");
     d.tenant = g->tenant;
     d.session = br_gen_session(g);

@@ -169,9 +169,10 @@ br_code br_gen_resume(br_http *h, const br_gen_again *again,
 /* Whether it can go on after a restart; notes that it shall. */
 bool br_resume_may(const br_gen *g);
 void br_resume_note(br_gen *g);
-/* Appends the tokens that the choice has already. False: out of memory. */
-bool br_resume_tokens(const br_resumed *r, uint32_t choice, br_tok_ids *ids,
-                      size_t *n) BR_MUST_USE;
+/* Appends the tokens that the choice has already, and says so. False: out of
+ * memory. */
+bool br_resume_choice(const br_resumed *r, uint32_t choice, br_tok_ids *ids,
+                      br_request_desc *d) BR_MUST_USE;
 void br_resume_over(br_gen *g, const br_error *e); /* NULL: all is well */
 /* What its tokens have to keep to (gen_grammar.c). */
 br_code br_gen_hook(br_gen *g, br_choice *c, br_logit_hook *hook,

@@ -50,6 +50,30 @@ note_turn(br_ask *a, br_json_writer *w)
     br_json_w_obj_end(w);
 }
 
+/* As resume.h has it, and a program before has not. */
+static int64_t
+counted_of(const br_resumed *r, uint32_t choice)
+{
+    const br_json *n = r && r->counted ? br_json_at(r->counted, choice) : NULL;
+
+    return n ? n->i : 0;
+}
+
+/* One that goes on may have been broken off again before it had a slot. */
+static void
+note_counted(const br_gen *g, br_json_writer *w)
+{
+    br_json_w_key(w, "counted");
+    br_json_w_arr(w);
+    for (uint32_t i = 0; i < g->n_choices; i++) {
+        const br_choice *c = &g->choices[i];
+        int64_t n = c->usage.admitted ? 1 + (int64_t)c->made.n : 0;
+
+        br_json_w_i64(w, BR_MAX(n, counted_of(g->resumed, i)));
+    }
+    br_json_w_arr_end(w);
+}
+
 void
 br_resume_note(br_gen *g)
 {
@@ -81,6 +105,7 @@ br_resume_note(br_gen *g)
         br_json_w_arr_end(&w);
     }
     br_json_w_arr_end(&w);
+    note_counted(g, &w);
     if (!g->ask.background && (g->ask.kept || g->ask.talk.n))
         note_turn(&g->ask, &w);
     br_json_w_key(&w, "cuts");
@@ -219,15 +244,20 @@ br_resume_tick(br_http *h, int64_t now_ns)
 }
 
 bool
-br_resume_tokens(const br_resumed *r, uint32_t choice, br_tok_ids *ids,
-                 size_t *n)
+br_resume_choice(const br_resumed *r, uint32_t choice, br_tok_ids *ids,
+                 br_request_desc *d)
 {
     const br_json *list = br_json_at(r->choices, choice);
+    int64_t counted = counted_of(r, choice);
 
-    *n = 0;
-    for (const br_json *t = list ? list->child : NULL; t; t = t->next, ++*n)
+    d->counted = r->counted != NULL;
+    d->prompt_counted = counted > 0;
+    d->n_counted = (size_t)BR_MAX(counted - 1, 0);
+    for (const br_json *t = list ? list->child : NULL; t; t = t->next) {
         if (!br_vec_push(ids, (int32_t)t->i))
             return false;
+        d->n_done++;
+    }
     return true;
 }
 

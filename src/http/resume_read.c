@@ -63,6 +63,17 @@ are_tokens(const br_json *v)
 }
 
 static bool
+are_counts(const br_json *v)
+{
+    if (v && v->kind != BR_J_ARR)
+        return false;
+    for (const br_json *n = v ? v->child : NULL; n; n = n->next)
+        if (n->kind != BR_J_INT || n->i < 0 || n->i > INT32_MAX)
+            return false;
+    return true;
+}
+
+static bool
 is_turn(const br_wire *wire, const br_json *v)
 {
     const br_json *items = v ? br_json_get(v, "items") : NULL;
@@ -99,11 +110,13 @@ read_line(br_resumed *r, br_text line, br_status *st)
     r->id = br_json_get_word(root, "id").p;
     r->model = br_json_get_word(root, "model").p;
     r->choices = br_json_get(root, "choices");
+    r->counted = br_json_get(root, "counted");
     r->turn = br_json_get(root, "turn");
     r->body = br_json_get_text(root, "body");
     r->cuts = br_json_get_text(root, "cuts");
     if (!r->wire || !is_id(r->id) || !r->model || !r->body.p ||
-        !are_tokens(r->choices) || !is_turn(r->wire, r->turn) ||
+        !are_tokens(r->choices) || !are_counts(r->counted) ||
+        !is_turn(r->wire, r->turn) ||
         !number_of(root, "tenant", BR_MAX_TENANTS - 1, &tenant) ||
         !number_of(root, "created", INT64_MAX, &r->created) ||
         !number_of(root, "seed_high", UINT32_MAX, &high) ||

@@ -86,6 +86,7 @@ typedef struct br_usage {
      * token; first: from submit to the first token; decode: from there on */
     int64_t queue_ns, prefill_ns, first_ns, decode_ns;
     double kv_page_seconds;
+    bool admitted;   /* it had a slot */
     uint64_t digest; /* of all rows of logits sampled from; 0: not asked for */
 } br_usage;
 
@@ -129,6 +130,10 @@ typedef struct br_request_desc {
      * behind them, as if this request had made them. The text of them comes
      * with the next token's. */
     size_t n_done;
+    /* What the tenant's ledger has of it, as it was broken off: the request, its
+     * prompt, so many tokens of its answer. */
+    bool counted, prompt_counted;
+    size_t n_counted;
     br_sample_params sample;
     int64_t max_tokens; /* negative: as many as fit */
     const char *const *stop;

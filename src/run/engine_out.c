@@ -65,6 +65,7 @@ measure(const br_engine *e, const request *r, int64_t now, br_usage *u)
     u->n_out = r->n_tokens - r->n_prompt;
     u->n_cached = BR_MIN(i.n_cached, r->n_prompt);
     u->kv_page_seconds = i.page_ns * 1e-9;
+    u->admitted = r->admitted_ns != 0;
     u->queue_ns = (r->admitted_ns ? r->admitted_ns : now) - r->submitted_ns;
     if (!r->first_ns)
         return;
@@ -89,10 +90,11 @@ br_engine_token(br_engine *e, request *r)
         r->begun.n_out = 0;
     }
     (void)flush(e, r);
-    e->notes[e->n_notes++] =
-        (token_note){.tenant = r->d.tenant,
-                     .first = !r->last_ns,
-                     .ns = now - (r->last_ns ? r->last_ns : r->submitted_ns)};
+    if (r->n_tokens - r->n_prompt > r->d.n_counted)
+        e->notes[e->n_notes++] = (token_note){
+            .tenant = r->d.tenant,
+            .first = !r->last_ns,
+            .ns = now - (r->last_ns ? r->last_ns : r->submitted_ns)};
     r->last_ns = now;
     e->now.out_tokens++;
 }

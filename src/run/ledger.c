@@ -42,14 +42,14 @@ br_ledger_end(etenant *t, const request *r)
 {
     br_ledger *l = &t->ledger;
 
-    l->requests_done++;
+    l->requests_done += !r->d.counted;
     l->kv_page_seconds += r->usage.kv_page_seconds;
     l->slots_preempted += r->usage.n_preempted;
     l->slots_parked += r->usage.n_parked;
     if (!r->admitted_ns)
         return;
     l->slots_admitted += 1 + r->usage.n_preempted + r->usage.n_parked;
-    if (r->d.n_done) /* its prompt was counted when it began */
+    if (r->d.n_done || r->d.prompt_counted) /* when it began */
         return;
     l->tokens_prompted += r->n_prompt;
     l->tokens_cached += r->usage.n_cached;

@@ -159,6 +159,68 @@ TEST(http_answers_go_on_after_a_restart)
     ck_assert_int_ne(access(path, F_OK), 0);
 }
 
+/* What the engine that is about to end has counted, onto the others'. */
+static void
+add_ledger(const sk *k, br_ledger *sum)
+{
+    br_engine_stats s;
+    br_ledger l;
+
+    do {
+        br_sleep_ns(MS);
+        br_engine_stats_get(k->ek.e, &s);
+    } while (s.n_running + s.n_queued);
+    ck_assert(br_engine_ledger(k->ek.e, 0, &l));
+    sum->requests_done += l.requests_done;
+    sum->tokens_prompted += l.tokens_prompted;
+    sum->tokens_generated += l.tokens_generated;
+}
+
+/* One slot: when it is broken off the first choice is over, the second under way,
+ * and the third has not begun. */
+TEST(http_counts_once_what_goes_on_after_a_restart)
+{
+    static const char ask[] =
+        "{\"prompt\":\"Once\",\"n\":3,\"max_tokens\":50,\"ignore_eos\":true}";
+    br_http_config c = br_http_config_default();
+    br_ledger is = {0}, at_once = {0};
+    sk_config config = {.fake = {.n_slots = 1}};
+    char *id;
+    sk k;
+    int fd;
+
+    c.port = 0;
+    c.resume = t_printf("%s/" FILE, t_tmpdir());
+    config.http = c;
+    sk_open(&k, &config);
+    ck_assert_int_eq(sk_ask(&k, "POST /v1/completions", "", ask).status, 200);
+    add_ledger(&k, &at_once);
+    sk_close(&k);
+    ck_assert_uint_eq(at_once.requests_done, 3);
+    ck_assert_uint_eq(at_once.tokens_generated, 150);
+
+    config.fake.step_ns = 10 * MS;
+    sk_open(&k, &config);
+    fd = begin(&k, "/v1/completions", ask);
+    await_tokens(&k, 55);
+    break_off(&k);
+    id = id_of(sk_read(fd, true));
+    close(fd);
+    br_thread_join(&k.thread);
+    k.running = false;
+    add_ledger(&k, &is);
+    sk_close(&k);
+
+    config.fake.step_ns = 0;
+    sk_open(&k, &config);
+    ck_assert_int_eq(await_answer(&k, id).status, 200);
+    add_ledger(&k, &is);
+    sk_close(&k);
+    ck_assert_uint_eq(is.requests_done, at_once.requests_done);
+    ck_assert_uint_eq(is.tokens_prompted, at_once.tokens_prompted);
+    ck_assert_uint_eq(is.tokens_generated, at_once.tokens_generated);
+}
+
 /* What holds the answer to its form stands where it stood; temperature 2, so
  * that it is the seed that draws. */
 TEST(http_answers_with_a_form_go_on)
@@ -273,7 +335,9 @@ TEST(http_reads_what_was_kept_with_doubt)
              "[[]],\"turn\":{\"kept\":true,\"items\":[]}", ASK),
         LINE("h", "responses", "0", "[[]],\"turn\":7", ASK),
         LINE("i", "responses", "0", "[[]],\"turn\":{\"items\":[7]}", ASK),
-        LINE("right", "completions", "0", "[[5]]", ASK),
+        LINE("j", "completions", "0", "[[]],\"counted\":7", ASK),
+        LINE("k", "completions", "0", "[[]],\"counted\":[-1]", ASK),
+        LINE("right", "completions", "0", "[[5]],\"counted\":[3]", ASK),
         LINE("late", "completions", "0", "[[5,5,5]]", ASK),
         LINE("token", "completions", "0", "[[2147483647]]", ASK),
         LINE("body", "completions", "0", "[[]]", "{"),
@@ -290,7 +354,9 @@ TEST(http_reads_what_was_kept_with_doubt)
         "forty-characters-are-too-many-for-a-name",
         "g",
         "h",
-        "i"};
+        "i",
+        "j",
+        "k"};
     static const struct {
         const char *id, *says;
         int status;
