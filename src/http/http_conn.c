@@ -17,6 +17,9 @@
 enum {
     READ_BYTES = 16 << 10,
     KEEP_BYTES = 4 << 10, /* of an empty output buffer */
+    /* Nobody is slow who has not fetched what came all at once: a prompt's logprobs,
+     * say. Tokens are smaller. */
+    LARGE_BYTES = 64 << 10,
     LINGER_NS = 2000000000,
 };
 
@@ -248,6 +251,7 @@ br_http_stream(br_http_conn *c, int status, const char *type, const char *more)
     br_check(c->state == BR_CONN_BUSY);
     c->chunked = c->in.minor == 1 && !c->over && !c->ws;
     c->last_put_ns = br_now_ns();
+    c->large_bytes = 0;
     c->state = BR_CONN_STREAMING;
     if (c->ws)
         return;
@@ -280,7 +284,11 @@ br_http_put(br_http_conn *c, const char *p, size_t n)
     if (!n || is_head(c) || c->closing)
         return;
     c->last_put_ns = br_now_ns();
-    if (br_http_pending(c) + n > c->loop->limits.pending_bytes) {
+    if (!br_http_pending(c))
+        c->large_bytes = 0;
+    c->large_bytes += n > LARGE_BYTES ? n : 0;
+    if (br_http_pending(c) + n >
+        c->loop->limits.pending_bytes + c->large_bytes) {
         c->closing = true;
         return;
     }

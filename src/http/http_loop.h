@@ -70,6 +70,7 @@ struct br_http_conn {
     size_t out_at;       /* bytes of out that are sent */
     int64_t deadline_ns; /* 0: none */
     int64_t last_put_ns;
+    size_t large_bytes; /* that came at once, since nothing waited */
     uint32_t events;
     int status;       /* of the answer at hand */
     uint32_t tenant;  /* the app's: who asks */
@@ -128,7 +129,7 @@ void br_http_answer(br_http_conn *c, int status, const char *type,
 void br_http_stream(br_http_conn *c, int status, const char *type,
                     const char *more);
 /* Where more would wait than the limit allows, p is dropped and the connection
- * closed at the next tick, as too slow. */
+ * closed at the next tick, as too slow; 64 KiB and more at once do not count. */
 void br_http_put(br_http_conn *c, const char *p, size_t n);
 size_t br_http_pending(const br_http_conn *c); /* bytes that wait */
 void br_http_end(br_http_conn *c);

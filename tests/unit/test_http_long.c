@@ -165,3 +165,25 @@ TEST(a_schema_that_is_too_much_is_a_mistake)
     }
     sk_close(&k);
 }
+
+/* Megabytes that come at once, and none of them late. */
+TEST(who_is_told_of_a_long_prompt_is_not_slow)
+{
+    static const char *const how[] = {
+        "\",\"max_tokens\":1,\"stream\":true,\"echo\":true,\"logprobs\":20}",
+        "\",\"max_tokens\":1,\"stream\":true,\"echo\":true,\"n\":128}"};
+    sk k;
+
+    sk_open(&k, &(sk_config){.fake = {.n_ctx = 36864, .n_pages = 9000}});
+    for (size_t i = 0; i < BR_COUNT(how); i++) {
+        int fd = post(&k, "/v1/completions",
+                      body_of("{\"prompt\":\"", 60000, how[i]));
+        sk_answer a = sk_read(fd, true);
+
+        ck_assert_int_eq(a.status, 200);
+        ck_assert_uint_gt(a.n_body, 4 << 20);
+        ck_assert_ptr_nonnull(strstr(a.body, "data: [DONE]\n\n"));
+        close(fd);
+    }
+    sk_close(&k);
+}
