@@ -114,16 +114,34 @@ copy_desc(const br_engine *e, request *r, const br_request_desc *d)
     return true;
 }
 
+static bool
+is_answered(const br_request_desc *d)
+{
+    return !d->embed && d->max_tokens != 0;
+}
+
+/* So many tokens hold it and, where there is one, the first of its answer. */
+static bool
+has_room(const br_request_desc *d, uint32_t most)
+{
+    return d->n_tokens + is_answered(d) <= most;
+}
+
+static const char *
+and_answer(const br_request_desc *d)
+{
+    return is_answered(d) ? ", the answer included" : "";
+}
+
 static br_code
 check_tokens(const br_engine *e, const br_request_desc *d, br_status *st)
 {
     if (d->n_tokens == 0)
         return br_fail(st, BR_E_USAGE, "the prompt is empty");
-    if (d->n_tokens >= e->lm->n_ctx)
+    if (!has_room(d, e->lm->n_ctx))
         return br_fail(st, BR_E_LIMIT,
-                       "the prompt has %zu tokens; the context holds %u, the "
-                       "answer included",
-                       d->n_tokens, e->lm->n_ctx);
+                       "the prompt has %zu tokens; the context holds %u%s",
+                       d->n_tokens, e->lm->n_ctx, and_answer(d));
     for (size_t i = 0; i < d->n_tokens; i++)
         if (d->tokens[i] < 0 || d->tokens[i] >= e->lm->n_vocab)
             return br_fail(st, BR_E_USAGE,
@@ -157,11 +175,11 @@ check_tenant(br_engine *e, const br_request_desc *d, uint32_t *ctx,
 
     if (!br_engine_tenant_quota(e, d->tenant, &q))
         return br_fail(st, BR_E_NOT_FOUND, "there is no tenant %u", d->tenant);
-    if (d->n_tokens >= q.max_context_tokens)
+    if (!has_room(d, q.max_context_tokens))
         return br_fail(st, BR_E_LIMIT,
-                       "the prompt has %zu tokens; the tenant's context is %u, "
-                       "the answer included",
-                       d->n_tokens, q.max_context_tokens);
+                       "the prompt has %zu tokens; the tenant's context is "
+                       "%u%s",
+                       d->n_tokens, q.max_context_tokens, and_answer(d));
     *ctx = BR_MIN(e->lm->n_ctx, q.max_context_tokens);
     return BR_OK;
 }

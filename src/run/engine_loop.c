@@ -70,6 +70,7 @@ begin(br_engine *e, request *r)
 {
     uint32_t most = br_sched_most_tokens(e->sched, r->d.tenant);
     br_request_desc d = r->d;
+    bool answers = r->n_max > r->n_tokens;
     br_status st = {0};
 
     if (d.max_tokens >= 0) /* for who asks it again with all tokens */
@@ -84,12 +85,11 @@ begin(br_engine *e, request *r)
         br_sched_whole(e->sched, (uint32_t)r->id);
     if (r->scores)
         br_sched_score(e->sched, (uint32_t)r->id);
-    if (r->n_tokens < most)
+    if (r->n_tokens + answers <= most)
         return;
     (void)br_fail(&st, BR_E_LIMIT,
-                  "the prompt has %u tokens; the tenant's KV pages hold %u, "
-                  "the answer included",
-                  r->n_tokens, most);
+                  "the prompt has %u tokens; the tenant's KV pages hold %u%s",
+                  r->n_tokens, most, answers ? ", the answer included" : "");
     br_engine_fail(e, r, &st);
 }
 

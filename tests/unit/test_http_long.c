@@ -187,3 +187,41 @@ TEST(who_is_told_of_a_long_prompt_is_not_slow)
     }
     sk_close(&k);
 }
+
+/* What max_model_len of /v1/models says, to which clients cut what they send. */
+TEST(a_text_without_an_answer_has_the_whole_context)
+{
+    static const struct {
+        const char *path, *field, *more;
+        size_t most;
+    } rows[] = {
+        {"/v1/embeddings", "input", "", 64},
+        {"/v1/completions", "prompt", ",\"max_tokens\":0", 64},
+        {"/v1/completions", "prompt",
+         ",\"max_tokens\":0,\"echo\":true,\"logprobs\":1", 64},
+        {"/v1/completions", "prompt", ",\"max_tokens\":1", 63},
+        {"/v1/completions", "prompt", "", 63},
+    };
+    sk k;
+
+    sk_open(&k, &(sk_config){.fake = {.n_ctx = 64,
+                                      .n_slots = 2,
+                                      .pooling = BR_POOLING_MEAN}});
+    for (size_t i = 0; i < BR_COUNT(rows); i++)
+        for (size_t n = rows[i].most; n < rows[i].most + 2; n++) {
+            br_str s = {0};
+            sk_answer a;
+
+            br_str_printf(&s, "{\"%s\":[[5", rows[i].field);
+            for (size_t t = 1; t < n; t++)
+                br_str_puts(&s, ",5");
+            br_str_printf(&s, "]]%s}", rows[i].more);
+            a = sk_ask(&k, t_printf("POST %s", rows[i].path), "", br_str_z(&s));
+            ck_assert_msg(a.status == (n == rows[i].most ? 200 : 400),
+                          "%zu: %zu tokens: %d %s", i, n, a.status, a.body);
+            if (a.status == 400)
+                ck_assert_ptr_nonnull(strstr(a.body, "the context holds 64"));
+            br_str_fini(&s);
+        }
+    sk_close(&k);
+}
