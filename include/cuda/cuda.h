@@ -43,6 +43,7 @@ typedef enum CUcomputemode_enum {
     CU_COMPUTEMODE_EXCLUSIVE_PROCESS = 3
 } CUcomputemode;
 
+#define CU_DEVICE_CPU ((CUdevice)-1)
 typedef int CUdevice;
 typedef unsigned long long CUdeviceptr;
 typedef struct CUctx_st *CUcontext;
@@ -54,6 +55,7 @@ typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphExec_st *CUgraphExec;
 typedef struct CUarray_st *CUarray;
 typedef struct CUlib_st *CUlibrary;
+typedef struct CUgreenCtx_st *CUgreenCtx;
 typedef struct CUkern_st *CUkernel;
 typedef struct CUtexref_st *CUtexref;
 typedef struct CUsurfref_st *CUsurfref;
@@ -256,6 +258,8 @@ CUresult cuCtxSetCurrent(CUcontext ctx);
 CUresult cuCtxGetCurrent(CUcontext *ctx);
 CUresult cuCtxGetDevice(CUdevice *device);
 CUresult cuCtxSynchronize(void);
+CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx);
+CUresult cuCtxSynchronize_v2(CUcontext ctx);
 
 CUresult cuModuleLoad(CUmodule *mod, const char *path);
 CUresult cuModuleLoadData(CUmodule *mod, const void *image);
@@ -383,6 +387,7 @@ CUresult cuEventRecord(CUevent e, CUstream s);
 CUresult cuEventSynchronize(CUevent e);
 CUresult cuEventQuery(CUevent e);
 CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end);
+CUresult cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end);
 
 /* ---- copies and fills of rows and planes -------------------------------- */
 CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *copy);
@@ -463,6 +468,7 @@ CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attr,
 CUresult cuStreamGetFlags(CUstream s, unsigned int *flags);
 CUresult cuStreamGetPriority(CUstream s, int *priority);
 CUresult cuStreamGetCtx(CUstream s, CUcontext *ctx);
+CUresult cuStreamGetCtx_v2(CUstream s, CUcontext *ctx, CUgreenCtx *part);
 CUresult cuStreamBeginCapture_v2(CUstream s, CUstreamCaptureMode mode);
 CUresult cuStreamEndCapture(CUstream s, CUgraph *graph);
 CUresult cuStreamIsCapturing(CUstream s, CUstreamCaptureStatus *status);

@@ -155,7 +155,10 @@ typedef enum CUmemAllocationType_enum {
 } CUmemAllocationType;
 typedef enum CUmemLocationType_enum {
     CU_MEM_LOCATION_TYPE_INVALID,
-    CU_MEM_LOCATION_TYPE_DEVICE
+    CU_MEM_LOCATION_TYPE_DEVICE,
+    CU_MEM_LOCATION_TYPE_HOST,
+    CU_MEM_LOCATION_TYPE_HOST_NUMA,
+    CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT
 } CUmemLocationType;
 typedef enum CUmemAllocationHandleType_enum {
     CU_MEM_HANDLE_TYPE_NONE = 0,
@@ -180,6 +183,10 @@ typedef struct CUmemLocation_st {
     CUmemLocationType type;
     int id;
 } CUmemLocation;
+CUresult cuMemPrefetchAsync_v2(CUdeviceptr p, size_t n, CUmemLocation at,
+                               unsigned int flags, CUstream s);
+CUresult cuMemAdvise_v2(CUdeviceptr p, size_t n, CUmem_advise advice,
+                        CUmemLocation at);
 typedef struct CUmemAllocationProp_st {
     CUmemAllocationType type;
     CUmemAllocationHandleType requestedHandleTypes;

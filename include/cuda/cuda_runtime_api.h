@@ -111,6 +111,9 @@ cudaError_t cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src,
 cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms *p);
 cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms *p,
                               cudaStream_t stream BRASS_DV(0));
+cudaError_t cudaMemcpy3DPeer(const cudaMemcpy3DPeerParms *p);
+cudaError_t cudaMemcpy3DPeerAsync(const cudaMemcpy3DPeerParms *p,
+                                  cudaStream_t stream BRASS_DV(0));
 cudaError_t cudaMemset(void *p, int value, size_t n);
 cudaError_t cudaMemsetAsync(void *p, int value, size_t n,
                             cudaStream_t stream BRASS_DV(0));
@@ -125,6 +128,12 @@ cudaError_t cudaMemPrefetchAsync(const void *p, size_t n, int device,
                                  cudaStream_t stream BRASS_DV(0));
 cudaError_t cudaMemAdvise(const void *p, size_t n, cudaMemoryAdvise advice,
                           int device);
+cudaError_t cudaMemRangeGetAttribute(void *data, size_t bytes,
+                                     cudaMemRangeAttribute attr, const void *p,
+                                     size_t n);
+cudaError_t cudaMemRangeGetAttributes(void **data, size_t *bytes,
+                                      cudaMemRangeAttribute *attrs,
+                                      size_t n_attrs, const void *p, size_t n);
 cudaError_t
 cudaMemcpyToSymbol(const void *symbol, const void *src, size_t n,
                    size_t offset BRASS_DV(0),
@@ -189,6 +198,13 @@ cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t dx, size_t dy,
                          cudaArray_const_t src, size_t sx, size_t sy,
                          size_t width, size_t height,
                          cudaMemcpyKind kind BRASS_DV(cudaMemcpyDefault));
+cudaError_t
+cudaMemcpyArrayToArray(cudaArray_t dst, size_t dx, size_t dy,
+                       cudaArray_const_t src, size_t sx, size_t sy, size_t n,
+                       cudaMemcpyKind kind BRASS_DV(cudaMemcpyDeviceToDevice));
+cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(size_t *most,
+                                                 const cudaChannelFormatDesc *d,
+                                                 int device);
 cudaError_t cudaCreateTextureObject(cudaTextureObject_t *t,
                                     const cudaResourceDesc *r,
                                     const cudaTextureDesc *d,
@@ -252,6 +268,8 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t s,
                                      unsigned long long *id);
 cudaError_t cudaStreamGetFlags(cudaStream_t s, unsigned int *flags);
 cudaError_t cudaStreamGetPriority(cudaStream_t s, int *priority);
+cudaError_t cudaStreamGetId(cudaStream_t s, unsigned long long *id);
+cudaError_t cudaStreamGetDevice(cudaStream_t s, int *device);
 cudaError_t
 cudaStreamAttachMemAsync(cudaStream_t s, void *p, size_t n BRASS_DV(0),
                          unsigned int flags BRASS_DV(cudaMemAttachSingle));
@@ -299,6 +317,42 @@ cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, const void *fn,
 cudaError_t
 cudaOccupancyMaxPotentialClusterSize(int *size, const void *fn,
                                      const cudaLaunchConfig_t *config);
+
+cudaError_t cudaFuncGetName(const char **name, const void *fn);
+cudaError_t cudaFuncGetParamInfo(const void *fn, size_t k, size_t *offset,
+                                 size_t *bytes);
+cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void *code,
+                                cudaJitOption *options, void **values,
+                                unsigned int n,
+                                cudaLibraryOption *library_options,
+                                void **library_values, unsigned int m);
+cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t *library, const char *path,
+                                    cudaJitOption *options, void **values,
+                                    unsigned int n,
+                                    cudaLibraryOption *library_options,
+                                    void **library_values, unsigned int m);
+cudaError_t cudaLibraryUnload(cudaLibrary_t library);
+cudaError_t cudaLibraryGetKernel(cudaKernel_t *kernel, cudaLibrary_t library,
+                                 const char *name);
+cudaError_t cudaLibraryGetGlobal(void **p, size_t *bytes, cudaLibrary_t library,
+                                 const char *name);
+cudaError_t cudaLibraryGetManaged(void **p, size_t *bytes,
+                                  cudaLibrary_t library, const char *name);
+cudaError_t cudaLibraryGetKernelCount(unsigned int *count,
+                                      cudaLibrary_t library);
+cudaError_t cudaLibraryEnumerateKernels(cudaKernel_t *kernels,
+                                        unsigned int room,
+                                        cudaLibrary_t library);
+cudaError_t cudaGetKernel(cudaKernel_t *kernel, const void *host);
+cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel,
+                                            cudaFuncAttribute attr, int value,
+                                            int device);
+cudaError_t
+cudaGetDriverEntryPoint(const char *name, void **fn, unsigned long long flags,
+                        cudaDriverEntryPointQueryResult *status BRASS_DV(0));
+cudaError_t cudaGetDriverEntryPointByVersion(
+    const char *name, void **fn, unsigned int version, unsigned long long flags,
+    cudaDriverEntryPointQueryResult *status BRASS_DV(0));
 
 /* ---- graphs ------------------------------------------------------------- */
 cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode mode);

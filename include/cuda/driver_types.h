@@ -33,6 +33,19 @@ typedef struct CUgraphNode_st *cudaGraphNode_t;
 typedef struct CUgraphExec_st *cudaGraphExec_t;
 typedef struct CUmemPoolHandle_st *cudaMemPool_t;
 typedef struct CUuserObject_st *cudaUserObject_t;
+typedef struct CUlib_st *cudaLibrary_t;
+typedef int cudaJitOption; /* hints that are not looked at */
+typedef int cudaLibraryOption;
+typedef enum cudaDriverEntryPointQueryResult {
+    cudaDriverEntryPointSuccess,
+    cudaDriverEntryPointSymbolNotFound,
+    cudaDriverEntryPointVersionNotSufficent
+} cudaDriverEntryPointQueryResult;
+enum cudaGetDriverEntryPointFlags {
+    cudaEnableDefault,
+    cudaEnableLegacyStream,
+    cudaEnablePerThreadDefaultStream
+};
 typedef void (*cudaStreamCallback_t)(cudaStream_t stream, cudaError_t status,
                                      void *user);
 typedef void (*cudaHostFn_t)(void *user);
@@ -206,7 +219,11 @@ typedef enum cudaMemRangeAttribute {
     cudaMemRangeAttributeReadMostly = 1,
     cudaMemRangeAttributePreferredLocation,
     cudaMemRangeAttributeAccessedBy,
-    cudaMemRangeAttributeLastPrefetchLocation
+    cudaMemRangeAttributeLastPrefetchLocation,
+    cudaMemRangeAttributePreferredLocationType,
+    cudaMemRangeAttributePreferredLocationId,
+    cudaMemRangeAttributeLastPrefetchLocationType,
+    cudaMemRangeAttributeLastPrefetchLocationId
 } cudaMemRangeAttribute;
 
 typedef enum cudaDeviceP2PAttr {
@@ -375,6 +392,18 @@ typedef struct cudaMemcpy3DParms {
     cudaExtent extent;
     cudaMemcpyKind kind;
 } cudaMemcpy3DParms;
+
+typedef struct cudaMemcpy3DPeerParms {
+    cudaArray_t srcArray;
+    cudaPos srcPos;
+    cudaPitchedPtr srcPtr;
+    int srcDevice;
+    cudaArray_t dstArray;
+    cudaPos dstPos;
+    cudaPitchedPtr dstPtr;
+    int dstDevice;
+    cudaExtent extent;
+} cudaMemcpy3DPeerParms;
 
 typedef struct cudaIpcMemHandle_st {
     char reserved[CUDA_IPC_HANDLE_SIZE];

@@ -239,6 +239,8 @@ bc_wait_all(void)
 
 /* ---- streams ------------------------------------------------------------ */
 
+static uint64_t made = 2; /* the legacy stream's number is 1, 2 is nobody's */
+
 static struct CUstream_st *
 stream_get(unsigned flags, int priority)
 {
@@ -254,6 +256,7 @@ stream_get(unsigned flags, int priority)
         bc_rt.streams = s;
     }
     s->used = true;
+    s->id = ++made;
     s->flags = flags;
     s->blocking = !(flags & cudaStreamNonBlocking);
     s->priority = priority;

@@ -131,6 +131,317 @@ br_cuda_13_advise(const void *p, size_t n, cudaMemoryAdvise advice,
     return cudaMemAdvise(p, n, advice, place(at));
 }
 
+/* ---- pools by place: the device's alone ----------------------------------- */
+
+static cudaError_t
+pool_place(const cudaMemLocation *at, cudaMemAllocationType type)
+{
+    if (!at || type != cudaMemAllocationTypePinned)
+        return at ? cudaErrorNotSupported : cudaErrorInvalidValue;
+    return at->type != cudaMemLocationTypeDevice ? cudaErrorNotSupported
+           : at->id                              ? cudaErrorInvalidDevice
+                                                 : cudaSuccess;
+}
+
+API cudaError_t cudaMemGetDefaultMemPool(cudaMemPool_t *pool,
+                                         cudaMemLocation *at,
+                                         cudaMemAllocationType type);
+cudaError_t
+cudaMemGetDefaultMemPool(cudaMemPool_t *pool, cudaMemLocation *at,
+                         cudaMemAllocationType type)
+{
+    cudaError_t e = pool_place(at, type);
+
+    return e == cudaSuccess ? cudaDeviceGetDefaultMemPool(pool, 0) : bc_end(e);
+}
+
+API cudaError_t cudaMemGetMemPool(cudaMemPool_t *pool, cudaMemLocation *at,
+                                  cudaMemAllocationType type);
+cudaError_t
+cudaMemGetMemPool(cudaMemPool_t *pool, cudaMemLocation *at,
+                  cudaMemAllocationType type)
+{
+    cudaError_t e = pool_place(at, type);
+
+    return e == cudaSuccess ? cudaDeviceGetMemPool(pool, 0) : bc_end(e);
+}
+
+API cudaError_t cudaMemSetMemPool(cudaMemLocation *at,
+                                  cudaMemAllocationType type,
+                                  cudaMemPool_t pool);
+cudaError_t
+cudaMemSetMemPool(cudaMemLocation *at, cudaMemAllocationType type,
+                  cudaMemPool_t pool)
+{
+    cudaError_t e = pool_place(at, type);
+
+    return e == cudaSuccess ? cudaDeviceSetMemPool(0, pool) : bc_end(e);
+}
+
+/* ---- batches: one after another -------------------------------------------- */
+
+typedef struct from_when { /* cudaMemcpyAttributes */
+    int order;             /* 1: as the stream comes to it, 2: now, 3: any */
+    cudaMemLocation from, to;
+    unsigned flags; /* a hint */
+} from_when;
+enum { ORDER_NOW = 2, ORDER_ANY };
+
+/* Which of the entries is for copy k: their first copies are in `starts`. */
+static bool
+starts_ok(const size_t *starts, size_t n, size_t count)
+{
+    bool ok = starts && n && n <= count && starts[0] == 0;
+
+    for (size_t k = 1; ok && k < n; k++)
+        ok = starts[k] > starts[k - 1] && starts[k] < count;
+    return ok;
+}
+
+/* A batch has a stream of its own: the legacy one is refused, as CUDA says. */
+static cudaError_t
+batch_stream(cudaStream_t h)
+{
+    const struct CUstream_st *s = bc_stream_of(h);
+
+    return !s                 ? cudaErrorInvalidResourceHandle
+           : s == &bc_rt.null ? cudaErrorInvalidValue
+                              : cudaSuccess;
+}
+
+/* Sources that are read before the call returns. */
+static cudaError_t
+copies_done(cudaStream_t h, bool now)
+{
+    return now && !bc_stream_of(h)->capture ? bc_stream_sync(h) : cudaSuccess;
+}
+
+static cudaError_t
+copy_batch(void *const *to, const void *const *from, const size_t *bytes,
+           size_t count, const from_when *how, const size_t *starts, size_t n,
+           cudaStream_t s)
+{
+    cudaError_t e = batch_stream(s);
+    bool now = false;
+
+    if (e == cudaSuccess && (!to || !from || !bytes || !count || !how ||
+                             !starts_ok(starts, n, count)))
+        e = cudaErrorInvalidValue;
+    for (size_t k = 0; e == cudaSuccess && k < n; k++) {
+        if (how[k].order < 1 || how[k].order > ORDER_ANY || how[k].flags > 1)
+            e = cudaErrorInvalidValue;
+        now |= how[k].order == ORDER_NOW;
+    }
+    for (size_t k = 0; e == cudaSuccess && k < count; k++)
+        e = bytes[k] ? bc_copy_line(to[k], from[k], bytes[k], cudaMemcpyDefault,
+                                    s, true)
+                     : cudaErrorInvalidValue;
+    return e == cudaSuccess ? copies_done(s, now) : e;
+}
+
+API cudaError_t br_cuda_13_batch(void *const *to, const void *const *from,
+                                 const size_t *bytes, size_t count,
+                                 const from_when *how, const size_t *starts,
+                                 size_t n, cudaStream_t s);
+OF_13(br_cuda_13_batch, cudaMemcpyBatchAsync);
+
+cudaError_t
+br_cuda_13_batch(void *const *to, const void *const *from, const size_t *bytes,
+                 size_t count, const from_when *how, const size_t *starts,
+                 size_t n, cudaStream_t s)
+{
+    BC_API(copy_batch(to, from, bytes, count, how, starts, n, s));
+}
+
+API cudaError_t br_cuda_13_own_batch(void *const *to, const void *const *from,
+                                     const size_t *bytes, size_t count,
+                                     const from_when *how, const size_t *starts,
+                                     size_t n, cudaStream_t s);
+OF_13(br_cuda_13_own_batch, cudaMemcpyBatchAsync_ptsz);
+
+cudaError_t
+br_cuda_13_own_batch(void *const *to, const void *const *from,
+                     const size_t *bytes, size_t count, const from_when *how,
+                     const size_t *starts, size_t n, cudaStream_t s)
+{
+    AS_OWN(br_cuda_13_batch(to, from, bytes, count, how, starts, n, s));
+}
+
+typedef struct operand { /* cudaMemcpy3DOperand */
+    int type;            /* 1: memory, 2: an array */
+    union {
+        struct {
+            void *at;
+            size_t row, rows; /* in elements; 0: close together */
+            cudaMemLocation hint;
+        } memory;
+        struct {
+            cudaArray_t array;
+            cudaPos at;
+        } array;
+    };
+} operand;
+typedef struct box_copy { /* cudaMemcpy3DBatchOp */
+    operand from, to;
+    cudaExtent extent;
+    int order;
+    unsigned flags;
+} box_copy;
+
+/* texel: bytes of an element; those of memory beside memory are bytes. */
+static bool
+box_side(const operand *o, const cudaExtent *x, size_t texel,
+         cudaArray_t *array, cudaPos *pos, cudaPitchedPtr *p)
+{
+    if (o->type == 2) {
+        *array = o->array.array;
+        *pos = o->array.at;
+        return *array != NULL;
+    }
+    *p = (cudaPitchedPtr){
+        o->memory.at, (o->memory.row ? o->memory.row : x->width) * texel,
+        x->width * texel, o->memory.rows ? o->memory.rows : x->height};
+    return o->type == 1 && o->memory.at;
+}
+
+static cudaError_t
+box_batch(size_t count, const box_copy *ops, unsigned long long flags,
+          cudaStream_t s)
+{
+    cudaError_t e = batch_stream(s);
+    bool now = false;
+
+    if (e == cudaSuccess && (!count || !ops || flags))
+        e = cudaErrorInvalidValue;
+    for (size_t k = 0; e == cudaSuccess && k < count; k++) {
+        const box_copy *o = &ops[k];
+        cudaArray_t a = o->from.type == 2 ? o->from.array.array
+                        : o->to.type == 2 ? o->to.array.array
+                                          : NULL;
+        cudaMemcpy3DParms p = {.extent = o->extent, .kind = cudaMemcpyDefault};
+        size_t texel = a ? bc_array_texel(a) : 1;
+        bc_rect r;
+
+        e = o->order >= 1 && o->order <= ORDER_ANY &&
+                    box_side(&o->from, &o->extent, texel, &p.srcArray,
+                             &p.srcPos, &p.srcPtr) &&
+                    box_side(&o->to, &o->extent, texel, &p.dstArray, &p.dstPos,
+                             &p.dstPtr)
+                ? bc_rect_3d(&p, &r)
+                : cudaErrorInvalidValue;
+        if (e == cudaSuccess)
+            e = bc_copy(&r, p.kind, s, true);
+        now |= o->order == ORDER_NOW;
+    }
+    return e == cudaSuccess ? copies_done(s, now) : e;
+}
+
+API cudaError_t br_cuda_13_boxes(size_t count, const box_copy *ops,
+                                 unsigned long long flags, cudaStream_t s);
+OF_13(br_cuda_13_boxes, cudaMemcpy3DBatchAsync);
+
+cudaError_t
+br_cuda_13_boxes(size_t count, const box_copy *ops, unsigned long long flags,
+                 cudaStream_t s)
+{
+    BC_API(box_batch(count, ops, flags, s));
+}
+
+API cudaError_t br_cuda_13_own_boxes(size_t count, const box_copy *ops,
+                                     unsigned long long flags, cudaStream_t s);
+OF_13(br_cuda_13_own_boxes, cudaMemcpy3DBatchAsync_ptsz);
+
+cudaError_t
+br_cuda_13_own_boxes(size_t count, const box_copy *ops,
+                     unsigned long long flags, cudaStream_t s)
+{
+    AS_OWN(br_cuda_13_boxes(count, ops, flags, s));
+}
+
+/* What is thrown away may stay as it was; where it lies is one place. */
+static cudaError_t
+discard(void *const *at, const size_t *bytes, size_t count,
+        unsigned long long flags, cudaStream_t s)
+{
+    cudaError_t e = batch_stream(s);
+
+    if (e == cudaSuccess && (!at || !bytes || !count || flags))
+        e = cudaErrorInvalidValue;
+    for (size_t k = 0; e == cudaSuccess && k < count; k++) {
+        const bc_mem *m = bc_mem_find(at[k]);
+
+        if (!m || m->kind != BC_MEM_MANAGED || !bc_mem_fits(at[k], bytes[k]))
+            e = cudaErrorInvalidValue;
+    }
+    return e;
+}
+
+API cudaError_t cudaMemDiscardBatchAsync(void **at, size_t *bytes, size_t count,
+                                         unsigned long long flags,
+                                         cudaStream_t s);
+cudaError_t
+cudaMemDiscardBatchAsync(void **at, size_t *bytes, size_t count,
+                         unsigned long long flags, cudaStream_t s)
+{
+    BC_API(discard(at, bytes, count, flags, s));
+}
+
+API cudaError_t cudaMemDiscardBatchAsync_ptsz(void **at, size_t *bytes,
+                                              size_t count,
+                                              unsigned long long flags,
+                                              cudaStream_t s);
+cudaError_t
+cudaMemDiscardBatchAsync_ptsz(void **at, size_t *bytes, size_t count,
+                              unsigned long long flags, cudaStream_t s)
+{
+    AS_OWN(cudaMemDiscardBatchAsync(at, bytes, count, flags, s));
+}
+
+static cudaError_t
+bring(void *const *at, const size_t *bytes, size_t count,
+      const cudaMemLocation *to, const size_t *starts, size_t n,
+      unsigned long long flags, cudaStream_t s)
+{
+    cudaError_t e = discard(at, bytes, count, flags, s);
+
+    if (e == cudaSuccess && (!to || !starts_ok(starts, n, count)))
+        e = cudaErrorInvalidValue;
+    for (size_t k = 0; e == cudaSuccess && k < n; k++)
+        if (place(to[k]) != 0 && place(to[k]) != cudaCpuDeviceId)
+            e = cudaErrorInvalidDevice;
+    return e;
+}
+
+#define BRING(fn)                                                     \
+    API cudaError_t fn(void **at, size_t *bytes, size_t count,        \
+                       cudaMemLocation *to, size_t *starts, size_t n, \
+                       unsigned long long flags, cudaStream_t s);     \
+    cudaError_t fn(void **at, size_t *bytes, size_t count,            \
+                   cudaMemLocation *to, size_t *starts, size_t n,     \
+                   unsigned long long flags, cudaStream_t s)
+
+BRING(cudaMemPrefetchBatchAsync)
+{
+    BC_API(bring(at, bytes, count, to, starts, n, flags, s));
+}
+
+BRING(cudaMemPrefetchBatchAsync_ptsz)
+{
+    AS_OWN(
+        cudaMemPrefetchBatchAsync(at, bytes, count, to, starts, n, flags, s));
+}
+
+BRING(cudaMemDiscardAndPrefetchBatchAsync)
+{
+    BC_API(bring(at, bytes, count, to, starts, n, flags, s));
+}
+
+BRING(cudaMemDiscardAndPrefetchBatchAsync_ptsz)
+{
+    AS_OWN(
+        cudaMemPrefetchBatchAsync(at, bytes, count, to, starts, n, flags, s));
+}
+
 /* ---- graphs: edges may say more about themselves ------------------------ */
 
 /* cudaGraphEdgeData: two ports, a type and room. What is not zero asks for a launch

@@ -68,6 +68,19 @@ br_kregion *bc_mem_regions(size_t *n); /* a copy to br_free; NULL: none left */
 void bc_mem_gaps(br_klaunch *l);
 void bc_mem_reset(void);
 
+/* ---- hints (cu_hints.c) -------------------------------------------------- */
+
+typedef enum bc_hint_kind {
+    BC_HINT_READ_MOSTLY,
+    BC_HINT_PREFERRED, /* a device, cudaCpuDeviceId, none */
+    BC_HINT_DEVICE_READS,
+    BC_HINT_HOST_READS,
+    BC_HINT_FETCHED,
+    BC_HINTS
+} bc_hint_kind;
+void bc_hint(const void *p, size_t n, bc_hint_kind kind, int value);
+void bc_hints_forget(uint64_t addr, uint64_t bytes); /* the memory goes */
+
 /* ---- streams (cu_stream.c) ---------------------------------------------- */
 
 typedef struct bc_op bc_op;
@@ -96,6 +109,7 @@ struct CUstream_st {
     bool used, blocking;
     unsigned flags;
     int priority;
+    uint64_t id; /* another for each that was made */
     uint64_t issued, done;
     bc_op *head, **tail;
     br_thread thread;

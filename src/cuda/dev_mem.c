@@ -225,6 +225,7 @@ bc_mem_put(void *p, bc_kind kind)
     if (!m || m->dead || m->addr != addr || !same)
         return cudaErrorInvalidValue;
     m->dead = true;
+    bc_hints_forget(addr, m->bytes);
     if (m->kind != BC_MEM_REGISTERED) {
         mem.used -= m->bytes;
         first = (addr + PAGE - 1) & ~(uint64_t)(PAGE - 1);
@@ -296,6 +297,7 @@ void
 bc_mem_reset(void)
 {
     mem.used = 0;
+    bc_hints_forget(0, UINT64_MAX);
     for (size_t k = 0; k < mem.list.n; k++) {
         bc_mem *m = &mem.list.at[k];
 

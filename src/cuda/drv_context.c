@@ -290,6 +290,21 @@ cuCtxGetDevice(CUdevice *device)
     return e || device ? e : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* There is one context, which is the current one where there is any. */
+CUresult
+cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx)
+{
+    return ctx && ctx != &the_context ? CUDA_ERROR_INVALID_CONTEXT
+                                      : cuCtxGetDevice(device);
+}
+
+CUresult
+cuCtxSynchronize_v2(CUcontext ctx)
+{
+    return ctx && ctx != &the_context ? CUDA_ERROR_INVALID_CONTEXT
+                                      : cuCtxSynchronize();
+}
+
 CUresult
 cuCtxSynchronize(void)
 {
@@ -384,4 +399,10 @@ CUresult
 cuEventElapsedTime(float *ms, CUevent start, CUevent end)
 {
     BD_API(bc_event_elapsed(ms, start, end));
+}
+
+CUresult
+cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end)
+{
+    return cuEventElapsedTime(ms, start, end);
 }

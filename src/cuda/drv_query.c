@@ -333,6 +333,45 @@ cuMemAdvise(CUdeviceptr p, size_t n, CUmem_advise advice, CUdevice device)
                           (cudaMemoryAdvise)advice, device));
 }
 
+/* Of CUDA 12.2: places, as the runtime's of CUDA 13 have them. */
+static cudaError_t
+place(CUmemLocation at, CUdevice *device)
+{
+    switch (at.type) {
+    case CU_MEM_LOCATION_TYPE_DEVICE: *device = at.id; return cudaSuccess;
+    case CU_MEM_LOCATION_TYPE_HOST:
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
+        *device = CU_DEVICE_CPU;
+        return cudaSuccess;
+    case CU_MEM_LOCATION_TYPE_INVALID: break;
+    }
+    return cudaErrorInvalidValue;
+}
+
+CUresult
+cuMemPrefetchAsync_v2(CUdeviceptr p, size_t n, CUmemLocation at,
+                      unsigned int flags, CUstream s)
+{
+    CUdevice device;
+
+    if (flags || place(at, &device))
+        return CUDA_ERROR_INVALID_VALUE;
+    return cuMemPrefetchAsync(p, n, device, s);
+}
+
+CUresult
+cuMemAdvise_v2(CUdeviceptr p, size_t n, CUmem_advise advice, CUmemLocation at)
+{
+    CUdevice device = 0;
+
+    /* those that take something back need no place */
+    if (place(at, &device) && (advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION ||
+                               advice == CU_MEM_ADVISE_SET_ACCESSED_BY))
+        return CUDA_ERROR_INVALID_VALUE;
+    return cuMemAdvise(p, n, advice, device);
+}
+
 static cudaError_t
 pointer(void *value, CUpointer_attribute attr, CUdeviceptr p)
 {
@@ -407,6 +446,17 @@ cuStreamGetCtx(CUstream s, CUcontext *ctx)
     BD_API(stream_context(s, ctx));
 }
 
+/* Parts of a device are not there, so it is of none. */
+CUresult
+cuStreamGetCtx_v2(CUstream s, CUcontext *ctx, CUgreenCtx *part)
+{
+    CUresult e = cuStreamGetCtx(s, ctx);
+
+    if (!e && part)
+        *part = NULL;
+    return e;
+}
+
 CUresult
 cuStreamBeginCapture_v2(CUstream s, CUstreamCaptureMode mode)
 {
@@ -452,17 +502,48 @@ cuGraphDestroy(CUgraph graph)
 
 /* ---- entry points by name ----------------------------------------------- */
 
+/* What has other arguments since a version of CUDA. */
+static const struct {
+    const char *name;
+    int since;
+    const char *end, *before;
+} changed[] = {{"cuCtxCreate", 12050, "_v4", "_v2"},
+               {"cuCtxGetDevice", 13000, "_v2", ""},
+               {"cuCtxSynchronize", 13000, "_v2", ""},
+               {"cuMemAdvise", 12020, "_v2", ""},
+               {"cuMemPrefetchAsync", 12020, "_v2", ""},
+               {"cuStreamGetCtx", 12050, "_v2", ""}};
+
+/* Whether the null stream could be another there. */
+static bool
+has_stream(const char *name)
+{
+    static const char *const part[] = {"Stream",     "Async",    "cuMemcpy",
+                                       "cuMemset",   "cuLaunch", "cuGraph",
+                                       "EventRecord"};
+
+    for (size_t k = 0; k < BR_COUNT(part); k++)
+        if (strstr(name, part[k]))
+            return true;
+    return false;
+}
+
 /* Of this library alone, the newest version first. */
 static void *
-find(const char *name)
+find(const char *name, int version)
 {
-    static const char *const ends[] = {"_v3", "_v2", ""};
+    const char *ends[] = {"_v3", "_v2", ""};
     char buf[100];
     Dl_info here;
     void *lib, *p = NULL;
 
     if (!dladdr((void *)(uintptr_t)&find, &here))
         return NULL;
+    for (size_t k = 0; k < BR_COUNT(changed); k++)
+        if (strcmp(changed[k].name, name) == 0)
+            ends[0] = ends[1] = ends[2] = version >= changed[k].since
+                                              ? changed[k].end
+                                              : changed[k].before;
     lib = dlopen(here.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
     for (size_t k = 0; lib && !p && k < BR_COUNT(ends); k++) {
         int n = snprintf(buf, sizeof buf, "%s%s", name, ends[k]);
@@ -475,17 +556,19 @@ find(const char *name)
     return p;
 }
 
-/* What wants each thread's own null stream would need other functions. */
+/* What wants each thread's own null stream would need other functions, where there is a
+ * stream. */
 CUresult
 cuGetProcAddress_v2(const char *name, void **fn, int version,
                     unsigned long long flags, int *status)
 {
     bool per_thread = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
 
-    (void)version;
     if (!name || !fn)
         return CUDA_ERROR_INVALID_VALUE;
-    *fn = strncmp(name, "cu", 2) == 0 && !per_thread ? find(name) : NULL;
+    *fn = strncmp(name, "cu", 2) == 0 && !(per_thread && has_stream(name))
+              ? find(name, version)
+              : NULL;
     if (status)
         *status = *fn ? CU_GET_PROC_ADDRESS_SUCCESS
                       : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;

@@ -248,6 +248,16 @@ cudaDeviceGetByPCIBusId(int *device, const char *id)
     return bc_end(put(device, 0));
 }
 
+cudaError_t
+cudaDeviceGetTexture1DLinearMaxWidth(size_t *most,
+                                     const cudaChannelFormatDesc *d, int device)
+{
+    if (device || !most || !d)
+        return bc_end(device ? cudaErrorInvalidDevice : cudaErrorInvalidValue);
+    *most = (size_t)bc_device()->maxTexture1DLinear;
+    return bc_end(cudaSuccess);
+}
+
 /* ---- peers: there are none ---------------------------------------------- */
 
 cudaError_t

@@ -503,6 +503,31 @@ cudaStreamGetPriority(cudaStream_t s, int *priority)
     BC_API(stream_says(s, NULL, priority));
 }
 
+static cudaError_t
+stream_id(cudaStream_t h, unsigned long long *id)
+{
+    const struct CUstream_st *s = bc_stream_of(h);
+
+    if (!s || !id)
+        return s ? cudaErrorInvalidValue : cudaErrorInvalidResourceHandle;
+    *id = s == &bc_rt.null ? 1 : s->id;
+    return cudaSuccess;
+}
+
+cudaError_t
+cudaStreamGetId(cudaStream_t s, unsigned long long *id)
+{
+    BC_API(stream_id(s, id));
+}
+
+cudaError_t
+cudaStreamGetDevice(cudaStream_t s, int *device)
+{
+    BC_API(!device            ? cudaErrorInvalidValue
+           : !bc_stream_of(s) ? cudaErrorInvalidResourceHandle
+                              : (*device = 0, cudaSuccess));
+}
+
 /* What is kept in caches is the processor's affair: a window is remembered and
  * changes nothing, nor do ways of waiting. */
 static cudaError_t

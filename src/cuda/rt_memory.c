@@ -394,6 +394,31 @@ cudaMemcpy3DAsync(const cudaMemcpy3DParms *p, cudaStream_t stream)
     BC_API(copy_3d(p, stream, true));
 }
 
+static cudaError_t
+peer_3d(const cudaMemcpy3DPeerParms *p, cudaStream_t s, bool async)
+{
+    cudaMemcpy3DParms one;
+
+    if (!p || p->srcDevice || p->dstDevice)
+        return p ? cudaErrorInvalidDevice : cudaErrorInvalidValue;
+    one = (cudaMemcpy3DParms){p->srcArray, p->srcPos,        p->srcPtr,
+                              p->dstArray, p->dstPos,        p->dstPtr,
+                              p->extent,   cudaMemcpyDefault};
+    return copy_3d(&one, s, async);
+}
+
+cudaError_t
+cudaMemcpy3DPeer(const cudaMemcpy3DPeerParms *p)
+{
+    BC_API(peer_3d(p, 0, false));
+}
+
+cudaError_t
+cudaMemcpy3DPeerAsync(const cudaMemcpy3DPeerParms *p, cudaStream_t stream)
+{
+    BC_API(peer_3d(p, stream, true));
+}
+
 /* ---- fills -------------------------------------------------------------- */
 
 cudaError_t
@@ -451,23 +476,52 @@ cudaMemset2D(void *p, size_t pitch, int value, size_t width, size_t height)
     return cudaMemset2DAsync(p, pitch, value, width, height, 0);
 }
 
-/* All memory is everywhere already; the pointers are checked. */
+/* All memory is everywhere already: what is said about it is told again when the program
+ * asks. */
+static cudaError_t
+hinted(const void *p, size_t n, bc_hint_kind kind, int value)
+{
+    if (!bc_mem_find(p) || !bc_mem_fits(p, n))
+        return cudaErrorInvalidValue;
+    bc_hint(p, n, kind, value);
+    return cudaSuccess;
+}
+
 cudaError_t
 cudaMemPrefetchAsync(const void *p, size_t n, int device, cudaStream_t stream)
 {
     BC_API(device != 0 && device != cudaCpuDeviceId ? cudaErrorInvalidDevice
            : !bc_stream_of(stream) ? cudaErrorInvalidResourceHandle
-           : bc_mem_find(p) && bc_mem_fits(p, n) ? cudaSuccess
-                                                 : cudaErrorInvalidValue);
+                                   : hinted(p, n, BC_HINT_FETCHED, device));
+}
+
+static cudaError_t
+advise(const void *p, size_t n, cudaMemoryAdvise advice, int device)
+{
+    const bc_hint_kind reads =
+        device == cudaCpuDeviceId ? BC_HINT_HOST_READS : BC_HINT_DEVICE_READS;
+
+    if (device > 0 || device < -1)
+        return cudaErrorInvalidDevice;
+    switch (advice) {
+    case cudaMemAdviseSetReadMostly:
+        return hinted(p, n, BC_HINT_READ_MOSTLY, 1);
+    case cudaMemAdviseUnsetReadMostly:
+        return hinted(p, n, BC_HINT_READ_MOSTLY, 0);
+    case cudaMemAdviseSetPreferredLocation:
+        return hinted(p, n, BC_HINT_PREFERRED, device);
+    case cudaMemAdviseUnsetPreferredLocation:
+        return hinted(p, n, BC_HINT_PREFERRED, cudaInvalidDeviceId);
+    case cudaMemAdviseSetAccessedBy: return hinted(p, n, reads, 1);
+    case cudaMemAdviseUnsetAccessedBy: return hinted(p, n, reads, 0);
+    }
+    return cudaErrorInvalidValue;
 }
 
 cudaError_t
 cudaMemAdvise(const void *p, size_t n, cudaMemoryAdvise advice, int device)
 {
-    BC_API((unsigned)advice - 1 > 5              ? cudaErrorInvalidValue
-           : device > 0 || device < -1           ? cudaErrorInvalidDevice
-           : bc_mem_find(p) && bc_mem_fits(p, n) ? cudaSuccess
-                                                 : cudaErrorInvalidValue);
+    BC_API(advise(p, n, advice, device));
 }
 
 /* ---- symbols ------------------------------------------------------------ */

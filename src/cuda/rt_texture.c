@@ -388,6 +388,47 @@ cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t dx, size_t dy,
     BC_API(between(&to, &from, r));
 }
 
+/* Bytes that go on in the next row, as long as both arrays have them. */
+static cudaError_t
+lines_between(rows to, rows from, size_t n)
+{
+    const bc_array *a = array_of(to.array), *b = array_of(from.array);
+    cudaError_t e = a && b ? cudaSuccess : cudaErrorInvalidValue;
+    size_t w[2];
+
+    for (int k = 0; e == cudaSuccess && k < 2; k++)
+        w[k] = (size_t)(k ? b : a)->t.width *
+               (size_t)((k ? b : a)->t.channels * (k ? b : a)->t.bytes);
+    if (e == cudaSuccess && (to.x >= w[0] || from.x >= w[1]))
+        e = n ? cudaErrorInvalidValue : e;
+    while (e == cudaSuccess && n) {
+        bc_rect r = {.width = BR_MIN(BR_MIN(w[0] - to.x, w[1] - from.x), n),
+                     .height = 1};
+
+        e = between(&to, &from, r);
+        n -= r.width;
+        to.x += r.width;
+        from.x += r.width;
+        to.y += to.x / w[0];
+        from.y += from.x / w[1];
+        to.x %= w[0];
+        from.x %= w[1];
+    }
+    return e;
+}
+
+cudaError_t
+cudaMemcpyArrayToArray(cudaArray_t dst, size_t dx, size_t dy,
+                       cudaArray_const_t src, size_t sx, size_t sy, size_t n,
+                       cudaMemcpyKind kind)
+{
+    rows to = {dst, dx, dy, true}, from = {src, sx, sy, false};
+
+    if (kind != cudaMemcpyDeviceToDevice && kind != cudaMemcpyDefault)
+        return bc_end(cudaErrorInvalidMemcpyDirection);
+    BC_API(lines_between(to, from, n));
+}
+
 /* ---- objects ------------------------------------------------------------- */
 
 /* Memory of the program's as rows of texels. */
