@@ -333,8 +333,9 @@ set_pre(br_tok *t, const br_gguf *g, const char *pre, br_status *st)
 
     if (name.n == 0)
         return br_fail(st, BR_E_FORMAT,
-                       PREFIX "pre: missing; say which pre-tokenizer it is "
-                              "(--pre NAME)");
+                       PREFIX "pre: missing, so how words are cut is not "
+                              "known: take a newer file of this model (brass "
+                              "tokenize --pre NAME tries a name)");
     return br_tok_set_pre(t, name, st);
 }
 

@@ -665,7 +665,9 @@ TEST(tok_files_that_lie_are_refused)
     refused(v, few_scores, "scores: 3 elements for 257 tokens");
     refused(v, text_types, "token_type: it is no array");
     v->pre = NULL;
-    refused(v, NULL, "pre: missing");
+    refused(v, NULL,
+            "pre: missing, so how words are cut is not known: take a "
+            "newer file of this model (brass tokenize --pre NAME ");
     v->pre = "qwen3";
     refused(v, NULL, "'qwen3' is not known; did you mean 'qwen2'?");
     v->pre = "gpt-2";
