@@ -8,9 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MARK    "\xef\xb7\x90" /* U+FDD0 */
+#define MARK    "\xef\xb7\x90" /* U+FDD0: a message spells a token */
+#define ENDS    "\xef\xb7\x91" /* U+FDD1: and has done so */
 #define MARK_N  3
-#define INSTEAD "\xef\xbf\xbd" /* U+FFFD, as long as the mark */
+#define INSTEAD "\xef\xbf\xbd" /* U+FFFD, as long as a mark */
 
 typedef struct message {
     br_str role, content;
@@ -503,9 +504,15 @@ control_at(const br_chat *c, br_text t, size_t at)
     return best;
 }
 
-/* An empty piece between marks, as no text of somebody's can hold one: where a
- * message that goes on ends. */
-#define OPEN MARK MARK
+/* Nothing between marks, as no text of somebody's can hold it: where a message
+ * that goes on ends. */
+#define OPEN MARK ENDS
+
+static bool
+is_mark(br_text t, size_t at, const char *mark)
+{
+    return t.n - at >= MARK_N && memcmp(t.p + at, mark, MARK_N) == 0;
+}
 
 static void
 mark_control(const br_chat *c, br_text t, br_str *out)
@@ -524,8 +531,8 @@ mark_control(const br_chat *c, br_text t, br_str *out)
         if (n) {
             br_str_puts(out, MARK);
             br_str_put(out, t.p + at, n);
-            br_str_puts(out, MARK);
-        } else if (t.n - at >= MARK_N && memcmp(t.p + at, MARK, MARK_N) == 0) {
+            br_str_puts(out, ENDS);
+        } else if (is_mark(t, at, MARK) || is_mark(t, at, ENDS)) {
             br_str_puts(out, INSTEAD);
             n = MARK_N;
         } else if (at < t.n) {
@@ -656,7 +663,22 @@ context_of(const br_chat *c, br_arena *a)
                : NULL;
 }
 
-/* Every second piece between marks is what a message said. */
+/* Bytes up to the first mark, or all. */
+static size_t
+before_mark(br_text t)
+{
+    const char *p = t.p, *end = t.p + t.n;
+
+    while ((p = memchr(p, MARK[0], (size_t)(end - p))) &&
+           !is_mark(t, (size_t)(p - t.p), MARK) &&
+           !is_mark(t, (size_t)(p - t.p), ENDS))
+        p++;
+    return p ? (size_t)(p - t.p) : t.n;
+}
+
+/* A spelling between its marks is what a message said. Of one that the template
+ * has cut through (content.split('</think>')) a mark is left, which says nothing:
+ * what is behind it is the template's, or another message's. */
 br_code
 br_chat_encode(const br_chat *c, br_tok_work *w, br_text t, br_tok_ids *ids,
                br_status *st)
@@ -669,14 +691,16 @@ br_chat_encode(const br_chat *c, br_tok_work *w, br_text t, br_tok_ids *ids,
         !br_vec_push(ids, br_tok_role_id(c->tok, BR_TOK_BOS)))
         return oom(st);
     for (;;) {
-        const char *mark = memmem(t.p, t.n, MARK, MARK_N);
-        size_t n = mark ? (size_t)(mark - t.p) : t.n;
+        size_t n = before_mark(t);
+        bool said;
 
         BR_TRY(br_tok_encode(c->tok, w, (br_text){t.p, n}, flags, ids, st));
-        if (!mark)
+        if (n == t.n)
             return BR_OK;
-        t = (br_text){mark + MARK_N, t.n - n - MARK_N};
-        flags ^= BR_TOK_PARSE_SPECIAL;
+        said = is_mark(t, n, MARK);
+        t = (br_text){t.p + n + MARK_N, t.n - n - MARK_N};
+        said = said && is_mark(t, control_at(c, t, 0), ENDS);
+        flags = said ? 0 : BR_TOK_PARSE_SPECIAL;
     }
 }
 

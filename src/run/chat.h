@@ -4,7 +4,7 @@
  *
  * What a message says is never read as a control token: a user who types
  * <|im_end|> sends those characters. Such places are marked before the
- * template runs (U+FDD0 around them, which is no character) and tokenised
+ * template runs (by U+FDD0 and U+FDD1, which are no characters) and tokenised
  * apart from the rest after it. The same holds for every text in tools, in
  * calls of tools and in what they return.
  *
