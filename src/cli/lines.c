@@ -64,7 +64,7 @@ static bool
 plain_piece(br_lines *l, bool more, br_str *line)
 {
     bool held = br_cli_hold_interrupts(false);
-    size_t dropped = 0;
+    size_t dropped = 0, before = line->n;
     int c;
 
     if (l->terminal) {
@@ -78,6 +78,9 @@ plain_piece(br_lines *l, bool more, br_str *line)
             dropped++;
     }
     (void)br_cli_hold_interrupts(held);
+    /* as scripts of Windows end a line */
+    if (c == '\n' && line->n > before && line->at[line->n - 1] == '\r')
+        line->at[--line->n] = 0;
     if (dropped)
         fprintf(l->cli->err, "brass chat: a line of over %d bytes is cut\n",
                 BR_LINES_MAX_BYTES);

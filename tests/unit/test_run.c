@@ -337,6 +337,19 @@ TEST_WITHIN(chat_holds_a_talk, 120)
     ck_assert_ptr_null(strstr(r.out, "\033"));
 }
 
+TEST_WITHIN(chat_takes_lines_of_windows, 120)
+{
+    t_not_for_tsan("run_tells_the_same_story_for_the_same_seed");
+    t_proc a, b;
+
+    chat(&a, "Tell me a story \\\nabout a fox.\nWho is it?\n/quit\nHello\n");
+    chat(&b, "Tell me a story \\\r\nabout a fox.\r\nWho is it?\r\n/quit\r\n"
+             "Hello\r\n");
+    ck_assert_str_eq(b.out, a.out);
+    ck_assert_str_eq(b.err, "");
+    ck_assert_int_eq(b.exit, 0);
+}
+
 TEST_WITHIN(chat_remembers_and_helps, 120)
 {
     t_proc r;
