@@ -146,8 +146,9 @@ typedef struct gm_fn {
     BR_VEC(uint32_t) windows;
     BR_VEC(uint32_t) keeps;
     uint8_t ids;
-    bool one_id; /* of work-items: x alone is asked for */
-    bool hidden; /* asks for sizes of grid and group */
+    bool one_id;  /* of work-items: x alone is asked for */
+    bool hidden;  /* asks for sizes of grid and group */
+    bool dynamic; /* ... and for that of the launch's shared memory */
     uint16_t vgprs, sgprs;
     br_code code; /* first failure */
     br_status *st;

@@ -3,7 +3,8 @@
  *
  * Parameters lie in the kernarg block as PTX lays them out; behind them come
  * the sizes of grid and group where the kernel asks, in the places that LLVM's
- * hidden arguments have (block counts at 0, group sizes at 12, 16 bits each).
+ * hidden arguments have (block counts at 0, group sizes at 12, 16 bits each; the launch's
+ * shared memory at 20).
  * Shared memory is LDS from 0 on.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cg/gcn/gcn_lower.h"
@@ -14,6 +15,7 @@
 
 enum {
     HIDDEN_GROUP = 12,
+    HIDDEN_DYNAMIC = 20,
     MSG_REALTIME = 131,
     REG_CYCLES = 29, /* hardware registers; from gfx12 on the low word */
     REG_CYCLES_HI = 30
@@ -152,6 +154,18 @@ group_size(gm_fn *g, unsigned dim)
     else
         GM(g, "s_and_b32", d, t, gm_imm(0xffff));
     return d;
+}
+
+/* What the launch gives, and with what the kernel itself has. */
+static void
+shared_size(gm_fn *g, const br_kins *i)
+{
+    gm_op t = tmp(g, 'V', 1);
+
+    GM(g, "v_mov_b32", t, kernarg(g, g->args_bytes + HIDDEN_DYNAMIC, 1));
+    GM(g, "v_add_nc_u32", gm_res(g, i, 0),
+       gm_imm(i->imm == BR_KS_TOTAL_SMEM ? g->lds_bytes : 0), t);
+    g->hidden = g->dynamic = true;
 }
 
 static gm_op
@@ -320,6 +334,10 @@ special(gm_fn *g, const br_kins *i)
         lane_mask(g, i);
     else if (r == BR_KS_NWARPID)
         warp_count(g, i);
+    else if (r == BR_KS_SMID || r == BR_KS_NSMID) /* one of one, as elsewhere */
+        give(g, i, 0, gm_imm(r == BR_KS_NSMID), 1);
+    else if (r == BR_KS_DYN_SMEM || r == BR_KS_TOTAL_SMEM)
+        shared_size(g, i);
     else if (r == BR_KS_GRIDID) /* of a launch alone, as elsewhere here */
         give2(g, i, gm_imm(0), gm_imm(0));
     else if (r >= BR_KS_CLOCK && r <= BR_KS_GLOBALTIMER_HI)
@@ -708,42 +726,6 @@ barrier(gm_fn *g)
         GM(g, "s_barrier_wait", gm_imm(0xffff));
     }
     return true;
-}
-
-/* Shared variables that the kernel names, in order; dynamic ones last. */
-bool
-gm_place_shared(gm_fn *g)
-{
-    uint64_t at = 0;
-
-    g->lds = br_try_calloc(g->m->vars.n + 1, sizeof *g->lds);
-    for (size_t k = 0; g->lds && k < g->f->ins.n; k++) {
-        const br_kins *i = &g->f->ins.at[k];
-
-        if (i->op == BR_K_ADDR && !(i->sym & BR_KFN_SYM))
-            g->lds[i->sym] = 1;
-    }
-    for (int dynamic = 0; g->lds && dynamic < 2; dynamic++)
-        for (size_t k = 0; k < g->m->vars.n; k++) {
-            const br_kvar *v = &g->m->vars.at[k];
-            uint64_t mask = BR_MAX(v->align, dynamic ? 16u : 1u) - 1;
-
-            if (!g->lds[k] || v->space != BR_KM_SPACE_SHARED ||
-                v->external != (bool)dynamic)
-                continue;
-            at = (at + mask) & ~mask;
-            g->lds[k] = (uint32_t)at;
-            at += dynamic ? 0 : v->bytes;
-            if (at > GM_MAX_LDS) {
-                gm_fail(g, BR_E_LIMIT,
-                        "%llu bytes of shared memory, counters of barriers "
-                        "too; a block has %d here",
-                        (unsigned long long)at, GM_MAX_LDS);
-                return false;
-            }
-        }
-    g->lds_bytes = (uint32_t)at;
-    return g->lds != NULL;
 }
 
 /* A result of 64 bits from two words. */

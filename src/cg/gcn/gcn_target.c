@@ -97,6 +97,42 @@ asks_one_id(const br_kfn *f)
     return true;
 }
 
+/* Shared variables that the kernel names, in order; dynamic ones last. */
+bool
+gm_place_shared(gm_fn *g)
+{
+    uint64_t at = 0;
+
+    g->lds = br_try_calloc(g->m->vars.n + 1, sizeof *g->lds);
+    for (size_t k = 0; g->lds && k < g->f->ins.n; k++) {
+        const br_kins *i = &g->f->ins.at[k];
+
+        if (i->op == BR_K_ADDR && !(i->sym & BR_KFN_SYM))
+            g->lds[i->sym] = 1;
+    }
+    for (int dynamic = 0; g->lds && dynamic < 2; dynamic++)
+        for (size_t k = 0; k < g->m->vars.n; k++) {
+            const br_kvar *v = &g->m->vars.at[k];
+            uint64_t mask = BR_MAX(v->align, dynamic ? 16u : 1u) - 1;
+
+            if (!g->lds[k] || v->space != BR_KM_SPACE_SHARED ||
+                v->external != (bool)dynamic)
+                continue;
+            at = (at + mask) & ~mask;
+            g->lds[k] = (uint32_t)at;
+            at += dynamic ? 0 : v->bytes;
+            if (at > GM_MAX_LDS) {
+                gm_fail(g, BR_E_LIMIT,
+                        "%llu bytes of shared memory, counters of barriers "
+                        "too; a block has %d here",
+                        (unsigned long long)at, GM_MAX_LDS);
+                return false;
+            }
+        }
+    g->lds_bytes = (uint32_t)at;
+    return g->lds != NULL;
+}
+
 static void
 select_all(gm_fn *g)
 {
@@ -114,9 +150,10 @@ static void
 say(gm_fn *g, br_gcn_compiled *out)
 {
     static const br_gcn_arg hidden[] = {
-        {0, 4, "hidden_block_count_x"}, {4, 4, "hidden_block_count_y"},
-        {8, 4, "hidden_block_count_z"}, {12, 2, "hidden_group_size_x"},
-        {14, 2, "hidden_group_size_y"}, {16, 2, "hidden_group_size_z"}};
+        {0, 4, "hidden_block_count_x"},    {4, 4, "hidden_block_count_y"},
+        {8, 4, "hidden_block_count_z"},    {12, 2, "hidden_group_size_x"},
+        {14, 2, "hidden_group_size_y"},    {16, 2, "hidden_group_size_z"},
+        {20, 4, "hidden_dynamic_lds_size"}};
     const br_kfn *f = g->f;
     uint32_t bytes = g->args_bytes + (g->hidden ? GM_HIDDEN_BYTES : 0) +
                      8 * (uint32_t)g->vars.n;
@@ -133,7 +170,8 @@ say(gm_fn *g, br_gcn_compiled *out)
 
         ok = br_vec_push(&out->args, a);
     }
-    for (size_t k = 0; ok && g->hidden && k < BR_COUNT(hidden); k++) {
+    for (size_t k = 0; ok && g->hidden && k < BR_COUNT(hidden) - !g->dynamic;
+         k++) {
         br_gcn_arg a = hidden[k];
 
         a.offset += g->args_bytes;

@@ -83,6 +83,7 @@ static const struct {
     {'C', " cta "},
     {'L', " cluster wait relaxed acquire release "},
     {'B', " and or "},
+    {'V', " po shr7 shr15 "},
 };
 
 static bool

@@ -313,7 +313,7 @@ memory(px_parser *p, px_opnd *o)
     return px_expect(p, ']');
 }
 
-/* !%p; of a number it is an operator. */
+/* !%p, or -%r as vmad has it; of a number, or a name of one, it is an operator. */
 static br_code
 negated(px_parser *p, px_opnd *o)
 {
@@ -323,7 +323,12 @@ negated(px_parser *p, px_opnd *o)
     if (p->tok == 'w' && !px_is_number(p)) {
         BR_TRY(word_operand(p, o));
         o->neg = true;
-        return BR_OK;
+        if (at.tok == '!')
+            return BR_OK;
+        if (o->kind == O_REG && p->regs.at[o->a] == BR_KT_PRED)
+            return px_fail(p, "a predicate is negated by !");
+        if (o->kind == O_REG)
+            return BR_OK;
     }
     p->p = at.p;
     p->tok = at.tok;
@@ -348,10 +353,10 @@ operand(px_parser *p, px_opnd *o)
         o->kind = p->tok == '{' ? O_VEC : O_LIST;
         BR_TRY(px_next(p));
         BR_TRY(list(p, o, close));
-    } else if (p->tok == '!') {
+    } else if (p->tok == '!' || p->tok == '-') {
         BR_TRY(negated(p, o));
-    } else if (p->tok == '-' || p->tok == '+' || p->tok == '~' ||
-               p->tok == '(' || px_is_number(p)) {
+    } else if (p->tok == '+' || p->tok == '~' || p->tok == '(' ||
+               px_is_number(p)) {
         BR_TRY(px_constant(p, o));
     } else if (p->tok == 'w') {
         BR_TRY(word_operand(p, o));

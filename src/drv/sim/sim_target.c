@@ -59,6 +59,7 @@ arguments(run *r, br_status *st)
         memcpy(r->kernarg + hidden + 4 * d, &l->grid[d], 4);
         memcpy(r->kernarg + hidden + 12 + 2 * d, &group, 2);
     }
+    memcpy(r->kernarg + hidden + 20, &l->shared_bytes, 4);
     for (size_t k = 0; k < r->k.vars.n; k++) {
         uint32_t v = r->k.vars.at[k];
         uint64_t at;
