@@ -537,6 +537,15 @@ member(jj_run *r, const jj_val *v, const jj_val *attr, jj_val *out)
     return BR_OK;
 }
 
+/* What map, select and reject go through: of what is false (None, 0), nothing. */
+static br_code
+if_any(jj_run *r, const jj_val *b, jj_list **out)
+{
+    const jj_val nothing = {.type = JV_UNDEF};
+
+    return jj_iterate(r, jj_truth(b) ? b : &nothing, out);
+}
+
 /* select, reject and their attr forms: what passes a test (or is true) stays */
 static br_code
 sieve(jj_run *r, const jj_val *b, const jj_args *a, bool attr, bool keep,
@@ -557,7 +566,7 @@ sieve(jj_run *r, const jj_val *b, const jj_args *a, bool attr, bool keep,
         rest =
             (jj_args){.pos = a->pos + skip + 1, .n_pos = a->n_pos - skip - 1};
     }
-    BR_TRY(jj_iterate(r, b, &l));
+    BR_TRY(if_any(r, b, &l));
     BR_TRY(jj_list_new(r, JV_LIST, out));
     for (size_t i = 0; i < l->n; i++) {
         jj_val v;
@@ -608,7 +617,7 @@ LIB_FN(map)
         rest.pos++;
         rest.n_pos--;
     }
-    BR_TRY(jj_iterate(r, b, &l));
+    BR_TRY(if_any(r, b, &l));
     BR_TRY(jj_list_new(r, JV_LIST, out));
     for (size_t i = 0; i < l->n; i++) {
         jj_val v;

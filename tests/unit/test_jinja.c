@@ -271,6 +271,18 @@ TEST(jinja_numbers_in_texts_are_pythons)
     same("{{ 'ff'|int(0, 16) }}", "{}", "!line 1: 'int' reads base 10 alone");
 }
 
+/* A call without tools has "tool_calls": null. */
+TEST(jinja_of_what_is_false_nothing_is_mapped)
+{
+    same("{{ n|map(attribute='a')|list }} {{ n|map('upper')|join }}"
+         "{{ n|select('odd')|list }} {{ false|reject|list }} "
+         "{{ 0|selectattr('a')|list }} {{ 0.0|rejectattr('a')|list }} "
+         "{{ u|map('upper')|list }}",
+         "{\"n\": null}", "[] [] [] [] [] []");
+    same("{{ 1|select|list }}", "{}", "!line 1: cannot loop over an integer");
+    same("{{ none|list }}", "{}", "!line 1: cannot loop over None");
+}
+
 TEST(jinja_odd_and_even_are_of_all_numbers)
 {
     same("{{ true is odd }} {{ false is even }} {{ true is even }}", "{}",
