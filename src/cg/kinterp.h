@@ -89,6 +89,9 @@ typedef struct br_klaunch {
     void *(*heap_get)(void *arg, uint64_t bytes);
     bool (*heap_put)(void *arg, void *p);
     void *arg;
+    /* Where several modules have one block for printf and malloc on AMD processors:
+     * made by the first, to br_free. NULL: each has its own. */
+    struct br_host_block **block_of_all;
     uint64_t steps, findings; /* out */
     br_kfault fault;          /* out, after BR_E_FAULT */
     char outside[240];        /* out: the first access to a gap, let through */

@@ -250,6 +250,8 @@ bc_reset(void)
     bc_mem_reset();
     bc_graph_mem_reset();
     br_str_fini(&bc_rt.printed);
+    br_free(bc_rt.block);
+    bc_rt.block = NULL;
     bc_rt.heap_used = 0;
     bc_rt.sticky = last = cudaSuccess;
     return e;

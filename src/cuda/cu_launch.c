@@ -219,6 +219,7 @@ do_launch(void *payload)
     l.print = bc_print;
     l.heap_get = heap_get;
     l.heap_put = heap_put;
+    l.block_of_all = &bc_rt.block;
     code = exec(r, &l, &st);
     br_free(regions);
     tell_outside(r, l.outside);

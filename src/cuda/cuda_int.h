@@ -289,7 +289,8 @@ typedef struct bc_state {
     struct CUstream_st *streams, null;
     struct CUevent_st *events;
     bc_module *modules;
-    br_str printed; /* by kernels, not yet on stdout */
+    br_str printed;              /* by kernels, not yet on stdout */
+    struct br_host_block *block; /* of printf and malloc on AMD processors */
     uint64_t printf_bytes, heap_bytes, heap_used, stack_bytes;
     unsigned flags;
 } bc_state;

@@ -362,6 +362,44 @@ TEST_WITHIN(brasscc_links_device_code, 60)
     ck_assert_msg(r.exit == 2, "%.1000s", r.err);
 }
 
+/* What a kernel of one file has made, those of another one read and free: on simulated
+ * processors each file had a heap of its own. */
+TEST_WITHIN(cuda_files_have_one_heap, 60)
+{
+    static const char *const on[] = {"", "gfx1100", "gfx1201"};
+    static const char *const text[] = {
+        "struct node { int v; node *next; };\n"
+        "__global__ void make(node **h, int n) { *h = nullptr;\n"
+        "for (int k = 0; k < n; k++) *h = new node{k, *h}; }\n"
+        "void sum(node **, int *);\n"
+        "int main() { node **h; int *o; cudaMalloc(&h, 8);\n"
+        "cudaMallocManaged(&o, 4); make<<<1, 1>>>(h, 10); sum(h, o);\n"
+        "make<<<1, 1>>>(h, 10); return cudaDeviceSynchronize() || *o != 45; "
+        "}\n",
+        "struct node { int v; node *next; };\n"
+        "__global__ void take(node **h, int *o) { *o = 0;\n"
+        "for (node *x = *h, *n; x; x = n) { *o += x->v; n = x->next; delete x; "
+        "} }\n"
+        "void sum(node **h, int *o) { take<<<1, 1>>>(h, o); }\n"};
+    const char *cu[2], *exe = t_printf("%s/heap", t_tmpdir());
+    t_proc r;
+
+    need_clang();
+    for (int k = 0; k < 2; k++) {
+        cu[k] = t_printf("%s/heap%d.cu", t_tmpdir(), k);
+        t_write(cu[k], text[k], strlen(text[k]));
+    }
+    t_exec(&r,
+           (const char *[]){t_repo("brasscc"), cu[0], cu[1], "-o", exe, NULL},
+           NULL, 0);
+    ck_assert_msg(r.exit == 0, "%.1000s", r.err);
+    for (size_t k = 0; k < BR_COUNT(on); k++) {
+        setenv("BRASS_CUDA_ON", on[k], 1);
+        t_exec(&r, (const char *[]){exe, NULL}, NULL, 0);
+        ck_assert_msg(r.exit == 0, "%s: %.1000s", on[k], r.err);
+    }
+}
+
 /* What kernels print comes out where the host waits, in order, up to the size
  * of the buffer. */
 TEST_WITHIN(cuda_printf_is_seen_where_the_host_waits, 60)

@@ -40,6 +40,7 @@ typedef struct br_gcn_module {
     /* What its kernels ask of the host: kernels/host/host_block.h, made by who
      * launches the first that does, freed with the module. */
     struct br_host_block *host;
+    bool host_of_all; /* the launch's */
 } br_gcn_module;
 
 #endif

@@ -320,7 +320,8 @@ close_module(br_kcode *c)
     br_gcn_module *x = (br_gcn_module *)(void *)c;
 
     if (x)
-        br_free(x->host);
+        if (!x->host_of_all)
+            br_free(x->host);
     br_free(x);
 }
 

@@ -20,8 +20,19 @@ ring_of(const br_gcn_module *m)
     return (uint8_t *)m->host + HEAD;
 }
 
+void
+sim_host_share(br_gcn_module *m, const br_klaunch *l)
+{
+    if (!l->block_of_all)
+        return;
+    if (m->host && !m->host_of_all)
+        br_free(m->host);
+    m->host_of_all = true;
+    m->host = *l->block_of_all;
+}
+
 br_code
-sim_host_begin(br_gcn_module *m, br_status *st)
+sim_host_begin(br_gcn_module *m, const br_klaunch *l, br_status *st)
 {
     uint64_t base;
 
@@ -30,6 +41,8 @@ sim_host_begin(br_gcn_module *m, br_status *st)
         if (!m->host)
             return br_fail(st, BR_E_OOM, "out of memory");
         m->host->top = BR_HOST_GRAIN; /* place 0 is none */
+        if (l->block_of_all)
+            *l->block_of_all = m->host;
     }
     base = (uint64_t)(uintptr_t)m->host;
     m->host->ring = base + HEAD;

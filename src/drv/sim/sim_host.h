@@ -7,7 +7,10 @@
 #include "drv/sim/sim.h"
 
 /* An empty ring before a launch; the heap stays as it was. */
-br_code sim_host_begin(br_gcn_module *m, br_status *st) BR_MUST_USE;
+br_code sim_host_begin(br_gcn_module *m, const br_klaunch *l,
+                       br_status *st) BR_MUST_USE;
+/* Before that: the block of all modules, where the launch has one. */
+void sim_host_share(br_gcn_module *m, const br_klaunch *l);
 /* All of it, to be mapped. */
 br_kregion sim_host_region(const br_gcn_module *m);
 /* Says what was printed and why the kernel stopped; code: of the launch. */

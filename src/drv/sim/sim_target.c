@@ -65,7 +65,7 @@ arguments(run *r, br_status *st)
         uint64_t at;
 
         if (v >= l->image->m->vars.n && !r->asks) {
-            BR_TRY(sim_host_begin(r->mod, st));
+            BR_TRY(sim_host_begin(r->mod, l, st));
             r->asks = true;
         }
         at = v < l->image->m->vars.n ? l->image->addr[v]
@@ -156,6 +156,7 @@ launch(br_kcode *code, br_klaunch *l, br_status *st)
     br_code c;
 
     l->fault = BR_KFAULT_OTHER;
+    sim_host_share(m, l);
     c = dispatch(&r, &m->isa, st);
     if (l->check)
         l->steps = r.sim.steps;
