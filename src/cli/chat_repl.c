@@ -21,7 +21,7 @@ typedef struct repl {
     br_lines *lines;
     br_str reply;
     char last;
-    bool quit;
+    bool quit, lost;
 } repl;
 
 typedef struct command {
@@ -185,8 +185,11 @@ reply(repl *r, br_status *st)
     br_str_clear(&r->reply);
     r->last = 0;
     BR_TRY(br_chat_prompt(t->chat, t->work, &t->prompt, st));
-    if (br_talk_outgrown(t))
-        BR_TRY(br_talk_load(t, st));
+    if (br_talk_outgrown(t)) {
+        code = br_talk_reload(t, st);
+        r->lost = code != BR_OK && code != BR_E_CANCELLED;
+        BR_TRY(code);
+    }
     code = br_talk_answer(t, st);
     if (r->last && r->last != '\n')
         fputc('\n', r->cli->out);
@@ -218,7 +221,7 @@ say(repl *r, br_text line, br_status *st)
 static bool
 goes_on(repl *r, const br_status *st)
 {
-    if (!r->talk.session)
+    if (r->lost)
         return false; /* nobody is there to answer */
     switch (st->code) {
     case BR_OK: return true;
@@ -227,6 +230,7 @@ goes_on(repl *r, const br_status *st)
     case BR_E_IO:
     case BR_E_LIMIT:
     case BR_E_REJECTED:
+    case BR_E_CANCELLED:
         fprintf(r->cli->err, "brass chat: %s%s\n", st->msg,
                 st->code == BR_E_LIMIT ? "; /reset begins a new talk" : "");
         return true;

@@ -165,6 +165,7 @@ open_lm(br_talk *t, br_status *st)
         c.n_ctx = (uint32_t)br_opt_int(t->cli, BR_OPT_max_ctx);
     c.prompt = (uint32_t)BR_MIN(t->prompt.n, UINT32_MAX);
     c.answer = answer_of(t);
+    c.stop = t->stop;
     code = br_progress_lm(t->cli, &t->lm, t->model, &c, st);
     br_str_fini(&cache);
     return code;
@@ -181,6 +182,31 @@ br_talk_load(br_talk *t, br_status *st)
         code =
             br_session_new(&t->session, br_lm_model_lm(t->lm), t->tok, 0, st);
     return named(t, code, st);
+}
+
+br_code
+br_talk_reload(br_talk *t, br_status *st)
+{
+    struct sigaction before;
+    bool held;
+    br_code code;
+
+    t->stop = br_interrupted();
+    br_interrupt_begin(&before, NULL);
+    held = br_cli_hold_interrupts(false); /* one that waits comes now */
+    code = br_talk_load(t, st);
+    (void)br_cli_hold_interrupts(held);
+    br_interrupt_end(&before);
+    /* relaxed: as interrupt.c has it */
+    if (code == BR_E_CANCELLED ||
+        (code == BR_OK &&
+         atomic_load_explicit(t->stop, memory_order_relaxed))) {
+        *st = (br_status){0};
+        code = br_fail(st, BR_E_CANCELLED, "stopped%s",
+                       t->session ? "" : "; the next message loads the model");
+    }
+    t->stop = NULL;
+    return code;
 }
 
 static br_code
@@ -221,6 +247,8 @@ br_talk_outgrown(const br_talk *t)
 {
     const size_t n = t->prompt.n;
 
+    if (!t->session)
+        return true;
     return br_lm_model_outgrown(
         t->lm, (uint32_t)(n - br_session_known(t->session, t->prompt.at, n)),
         answer_of(t));

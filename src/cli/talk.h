@@ -23,6 +23,7 @@ typedef struct br_talk {
     br_gen_stats stats; /* of the latest answer */
     BR_VEC(br_logit_bias) bias;
     br_tok_ids prompt;
+    const atomic_bool *stop; /* loading ends when it says so; may be NULL */
     bool once; /* no talk goes on: Ctrl-C ends the process while the prompt is
                 * read, until br_interrupt_ends says otherwise */
 } br_talk;
@@ -33,7 +34,11 @@ br_code br_talk_open(br_talk *t, br_cli *cli, bool chat,
                      br_status *st) BR_MUST_USE;
 br_code br_talk_load(br_talk *t, br_status *st) BR_MUST_USE;
 void br_talk_close(br_talk *t);
-/* So much of t->prompt is new that the weights should be loaded again for it. */
+/* Loads again, in a talk that goes on: CANCELLED after a Ctrl-C, then there may be
+ * no session. A second one ends the program. */
+br_code br_talk_reload(br_talk *t, br_status *st) BR_MUST_USE;
+/* They are not there, or so much of t->prompt is new that they should be loaded again
+ * for it. */
 bool br_talk_outgrown(const br_talk *t);
 
 /* Answers t->prompt. While it runs Ctrl-C ends the answer; a second one ends

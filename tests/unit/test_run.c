@@ -1,6 +1,7 @@
 /* test_run.c - brass run and brass chat with the demo model, as programs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
+#include "cli/cli.h"
 
 #include "hf_kit.h"
 #include "logits_kit.h"
@@ -180,6 +181,52 @@ TEST_WITHIN(chat_loads_what_reads_long_texts, 120)
     said = strstr(r.err, " tokens are read");
     ck_assert_msg(said != NULL, "%s", r.err);
     ck_assert_ptr_null(strstr(said + 1, " tokens are read"));
+}
+
+/* A stream that is heard: at the words of the second load somebody has had
+ * enough. */
+static ssize_t
+interrupt_the_load(void *said, const char *p, size_t n)
+{
+    br_str_put(said, p, n);
+    if (memmem(p, n, " tokens are read", 16))
+        raise(SIGINT);
+    return (ssize_t)n;
+}
+
+TEST_WITHIN(chat_goes_on_after_a_load_that_was_stopped, 120)
+{
+    const char *text = "hi\n"
+                       "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+                       "aaaaaaaaaaaaaaaaaaaaaaaaaaaa\n/halp\nho\n";
+    char *line = t_printf("brass chat %s --tier cuda -n 2 --log-level info",
+                          small_llama());
+    char *in = t_printf("%s/in", t_tmpdir()),
+         *out = t_printf("%s/out", t_tmpdir());
+    char *argv[10] = {NULL}, *save = NULL;
+    int n = 0;
+    br_str said = {0};
+    FILE *err = fopencookie(
+        &said, "w", (cookie_io_functions_t){.write = interrupt_the_load});
+    FILE *f = fopen(out, "w");
+
+    t_emulate_cuda();
+    t_write(in, text, strlen(text));
+    ck_assert_ptr_nonnull(freopen(in, "r", stdin));
+    setvbuf(err, NULL, _IONBF, 0);
+    for (char *w = strtok_r(line, " ", &save); w;
+         w = strtok_r(NULL, " ", &save))
+        argv[n++] = w;
+    ck_assert_int_eq(br_cli_main(n, argv, environ, f, err), 0);
+    fclose(f);
+    fclose(err);
+    ck_assert_msg(strstr(br_str_z(&said),
+                         "brass chat: stopped; the next message "
+                         "loads the model\n") != NULL,
+                  "%s", said.at);
+    ck_assert_ptr_nonnull(strstr(said.at, "did you mean '/help'?"));
+    t_emulate_end();
+    br_str_fini(&said);
 }
 
 TEST(run_refuses_in_one_line)
