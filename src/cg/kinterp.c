@@ -175,6 +175,8 @@ ki_step(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec)
     case BR_K_ST:
     case BR_K_ATOM:
     case BR_K_CAS:
+    case BR_K_CAS2:
+    case BR_K_XCHG2:
     case BR_K_FENCE:
     case BR_K_CPASYNC:
     case BR_K_CPBULK:

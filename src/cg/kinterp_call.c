@@ -31,6 +31,7 @@ ki_fn_ready(ki_run *r, uint32_t fn)
     for (size_t i = 0; i < f->ins.n && !k->waits; i++)
         k->waits =
             f->ins.at[i].op == BR_K_ATOM || f->ins.at[i].op == BR_K_CAS ||
+            f->ins.at[i].op == BR_K_CAS2 || f->ins.at[i].op == BR_K_XCHG2 ||
             f->ins.at[i].op == BR_K_CALL || f->ins.at[i].op == BR_K_CALLI;
     return BR_OK;
 }

@@ -152,7 +152,7 @@ space_of(const spaces *s, const br_kins *i)
     unsigned is;
 
     if ((i->op != BR_K_LD && i->op != BR_K_ST && i->op != BR_K_ATOM &&
-         i->op != BR_K_CAS) ||
+         i->op != BR_K_CAS && i->op != BR_K_CAS2 && i->op != BR_K_XCHG2) ||
         br_kmod(i->mods, BR_KF_SPACE))
         return 0;
     is = state(s, br_kargs(s->f, i)[0]);

@@ -743,3 +743,46 @@ TEST(kernel_launch_is_repeatable)
     ck_assert_mem_eq(a->out, b->out, sizeof a->out);
     ck_assert_uint_eq(a->out[512], 288);
 }
+
+/* 16 bytes at once, from several blocks: the low half grows by an odd number, its carries
+ * are in the high one. What is not exchanged is told by line. */
+TEST(kernel_atomics_of_16_bytes)
+{
+    static const char text[] =
+        ".entry k(.param .u64 out) {\n"
+        ".reg .b64 a, lo, hi, x, y; .reg .b128 d, b, c; .reg .b32 t;\n"
+        ".reg .pred q; .shared .align 16 .b8 s[16]; ld.param.u64 a, [out];\n"
+        "ld.relaxed.gpu.global.b128 d, [a]; mov.b128 {lo, hi}, d;\n"
+        "L: add.cc.u64 x, lo, 0x8000000000000001; addc.u64 y, hi, 0;\n"
+        "mov.b128 c, {x, y}; mov.b128 b, {lo, hi};\n"
+        "atom.global.cas.b128 d, [a], b, c; mov.b128 {x, y}, d;\n"
+        "setp.ne.u64 q, x, lo; setp.ne.or.u64 q, y, hi, q;\n"
+        "mov.u64 lo, x; mov.u64 hi, y; @q bra L;\n"
+        "mov.u32 t, %ctaid.x; mad.lo.u32 t, t, 64, %tid.x;\n"
+        "setp.ne.u32 q, t, 0; @q ret; mov.b128 b, {7, 9};\n"
+        "st.relaxed.cta.shared.b128 [s], b; mov.b128 c, {5, 6};\n"
+        "atom.shared.exch.b128 d, [s], c; st.global.b128 [a+16], d;\n"
+        "ld.relaxed.cta.shared.b128 d, [s]; st.global.b128 [a+32], d;\n"
+        "ret; }\n";
+    static const uint64_t want[] = {2560, 1280, 7, 9, 5, 6};
+    result *r = t_keep(malloc(sizeof *r));
+
+    t_ok(launch(r, text, 40, 64, false), &r->st);
+    ck_assert_mem_eq(r->out, want, sizeof want);
+    t_ok(launch(r, text, 40, 64, true), &r->st);
+    ck_assert_msg(r->findings == 0, "%s", r->found);
+    launch(r,
+           ".entry k(.param .u64 out) {\n.reg .b64 a; .reg .b128 d, b;\n"
+           "ld.param.u64 a, [out];\nmov.b128 b, {7, 9};\n"
+           "atom.global.and.b128 d, [a], b; ret; }\n",
+           1, 1, false);
+    ck_assert_msg(strstr(r->st.msg, "128 bits are exchanged") != NULL &&
+                      strstr(r->st.msg, "line "),
+                  "%s", r->st.msg);
+    launch(r,
+           ".entry k(.param .u64 out) {\n.reg .b64 a; .reg .b128 d, b;\n"
+           "ld.param.u64 a, [out];\nmov.b128 b, {7, 9};\n"
+           "atom.global.exch.b128 d, [a+8], b; ret; }\n",
+           1, 1, false);
+    ck_assert_msg(strstr(r->st.msg, "lign") != NULL, "%s", r->st.msg);
+}

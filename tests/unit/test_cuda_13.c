@@ -700,3 +700,26 @@ TEST_WITHIN(cuda_13_libraries_and_entry_points, 120)
         "cudaEnablePerThreadDefaultStream, &r)); IS(f);\n"
         "return bad; }\n");
 }
+
+/* Of sm_90: what 128 bits hold is counted by all threads of several blocks. */
+TEST_WITHIN(cuda_13_atomics_of_16_bytes, 120)
+{
+    nvcc_runs(
+        "-w", HEAD
+        "struct alignas(16) pair { unsigned long long a, b; };\n"
+        "__global__ void count(unsigned __int128 *p) {\n"
+        "unsigned __int128 old = *p, was;\n"
+        "do { was = old; old = atomicCAS(p, was, was + "
+        "((unsigned __int128)1 << 63) + 1); } while (old != was); }\n"
+        "__global__ void put(pair *p, pair *o) { *o = atomicExch(p, "
+        "pair{3, 4}); }\n"
+        "int main() {\n"
+        "unsigned __int128 *p; pair *q; OK(cudaMallocManaged(&p, 16));\n"
+        "OK(cudaMallocManaged(&q, 16)); *p = 0;\n"
+        "count<<<10, 64>>>(p); OK(cudaDeviceSynchronize());\n"
+        "IS((unsigned long long)*p == 640 && (unsigned long long)(*p >> 64) "
+        "== 320);\n"
+        "put<<<1, 1>>>((pair *)p, q); OK(cudaDeviceSynchronize());\n"
+        "IS(q->a == 640 && q->b == 320 && (unsigned long long)*p == 3);\n"
+        "return bad; }\n");
+}

@@ -61,6 +61,56 @@ lanes_of(const px_lower *l, const px_opnd *o)
     return say == (o->kind == O_VEC ? o->b : 1) ? say : 0;
 }
 
+/* .b128 with an order: both halves at once. from: what is compared, NULL: nothing; to:
+ * what is put there; was: NULL, or where what was there goes. */
+static bool
+both_halves(px_lower *l, const px_opnd *at, const px_opnd *from,
+            const px_opnd *to, const px_opnd *was)
+{
+    br_kins i = {
+        .op = from ? BR_K_CAS2 : BR_K_XCHG2, .n_arg = from ? 5 : 3, .n_res = 2};
+    const px_opnd *src[2] = {from ? from : to, to};
+    uint32_t args[5], v[2];
+
+    for (unsigned k = 0; k < (from ? 2 : 1); k++) {
+        if (src[k]->kind != O_VEC || src[k]->b != 2)
+            return PX_NO(l, "the vector does not fit");
+        for (unsigned h = 0; h < 2; h++)
+            if (!px_src(l, &l->p->ops.at[src[k]->a + h], BR_KT_B64,
+                        &args[1 + 2 * k + h]))
+                return false;
+    }
+    if (!px_addr(l, at, &args[0], &i.imm))
+        return false;
+    i.mods = order_of(l->opc) | br_kmod_put(BR_KF_SPACE, space_of(l, at));
+    v[0] = px_emit(l, &i, args);
+    v[1] = v[0] + 1;
+    return !was || was->kind == O_SINK || px_dst_words(l, was, BR_KT_B64, v, 2);
+}
+
+/* Nothing is compared with nothing, and put there. */
+static bool
+load_both(px_lower *l, const px_opnd *d, const px_opnd *at)
+{
+    br_kins i = {.op = BR_K_CAS2, .n_arg = 5, .n_res = 2};
+    uint32_t args[5], v[2];
+
+    if (!px_addr(l, at, &args[0], &i.imm))
+        return false;
+    for (unsigned k = 1; k < 5; k++)
+        args[k] = px_k(l, BR_KC_B64, 0);
+    i.mods = order_of(l->opc) | br_kmod_put(BR_KF_SPACE, space_of(l, at));
+    v[0] = px_emit(l, &i, args);
+    v[1] = v[0] + 1;
+    return px_dst_words(l, d, BR_KT_B64, v, 2);
+}
+
+static bool
+at_once(const px_opcode *o)
+{
+    return px_has(o, PM_B128) && br_kmod(order_of(o), BR_KF_SEM) != 0;
+}
+
 bool
 px_l_ld(px_lower *l, const px_ins *ins)
 {
@@ -71,6 +121,8 @@ px_l_ld(px_lower *l, const px_ins *ins)
 
     if (!n || l->opc->n_types != 1)
         return PX_NO(l, "the vector does not fit");
+    if (at_once(l->opc))
+        return load_both(l, d, a);
     if (!px_addr(l, a, &base, &i.imm))
         return false;
     i.n_res = (uint8_t)n;
@@ -119,6 +171,8 @@ px_l_st(px_lower *l, const px_ins *ins)
 
     if (!n || l->opc->n_types != 1)
         return PX_NO(l, "the vector does not fit");
+    if (at_once(l->opc))
+        return both_halves(l, a, NULL, s, NULL);
     if ((async && !is_async(l, ins)) || !px_addr(l, a, &args[0], &i.imm))
         return false;
     for (unsigned k = 0; k < n; k++)
@@ -149,8 +203,7 @@ px_atom_op(const px_opcode *o)
     return br_kmod_put(BR_KF_SUB, sub);
 }
 
-/* Of vectors each number is an atomic operation of its own, PTX says. Numbers of
- * 128 bits (b64 twice) are not: they would have to be changed at once. */
+/* Of vectors each number is an atomic operation of its own, PTX says. */
 static bool
 atom_vector(px_lower *l, const px_ins *ins, br_kins *i, uint32_t base)
 {
@@ -159,8 +212,6 @@ atom_vector(px_lower *l, const px_ins *ins, br_kins *i, uint32_t base)
     const unsigned n = lanes_of(l, s), bytes = br_ktinfo_of[i->type].bytes;
     uint32_t args[2] = {base}, v[8], was[8];
 
-    if (i->type == BR_KT_B64)
-        return PX_NO(l, "atomic operations on 128 bits are not supported");
     if (br_ktinfo_of[i->type].cat != 'h' &&
         (i->type != BR_KT_F32 || !px_has(l->opc, PM_ADD)))
         return PX_NO(l, "of vectors only floats are changed");
@@ -178,6 +229,17 @@ atom_vector(px_lower *l, const px_ins *ins, br_kins *i, uint32_t base)
            px_dst_words(l, d, i->type, was, n);
 }
 
+static bool
+atom_128(px_lower *l, const px_ins *ins)
+{
+    const bool cas = px_has(l->opc, PM_CAS);
+
+    if (!l->opc->root->dst || (!cas && !px_has(l->opc, PM_EXCH)))
+        return PX_NO(l, "128 bits are exchanged, or compared and exchanged");
+    return both_halves(l, px_op(l, ins, 1), cas ? px_op(l, ins, 2) : NULL,
+                       px_op(l, ins, cas ? 3 : 2), px_op(l, ins, 0));
+}
+
 bool
 px_l_atom(px_lower *l, const px_ins *ins)
 {
@@ -193,6 +255,8 @@ px_l_atom(px_lower *l, const px_ins *ins)
     i.mods = order_of(l->opc) |
              br_kmod_put(BR_KF_SPACE, space_of(l, px_op(l, ins, first))) |
              (cas ? 0 : px_atom_op(l->opc));
+    if (px_has(l->opc, PM_B128))
+        return atom_128(l, ins);
     if (px_has(l->opc, PM_V2) || px_has(l->opc, PM_V4) || px_has(l->opc, PM_V8))
         return atom_vector(l, ins, &i, args[0]);
     if (!PX_SRC(l, ins, first + 1, i.type, &args[1]) ||

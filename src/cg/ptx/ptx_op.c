@@ -149,6 +149,7 @@ take(px_opcode *o, br_text part)
         if (o->root && takes(o->root, br_text_z("v2")) && !px_has(o, PM_V2) &&
             !px_has(o, PM_V4) && !px_has(o, PM_V8)) {
             set(o, PM_V2);
+            set(o, PM_B128);
             k = BR_KT_B64;
         }
     }
