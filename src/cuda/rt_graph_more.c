@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-/* ---- user objects ----------------------------------------------------------- */
+/* ---- user objects ------------------------------------------------------- */
 
 struct CUuserObject_st {
     cudaHostFn_t destroy;
@@ -138,7 +138,7 @@ cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserObject_t o,
     BC_API(graph_gives(graph, o, n));
 }
 
-/* ---- executables ------------------------------------------------------------ */
+/* ---- executables -------------------------------------------------------- */
 
 cudaError_t
 cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph,
@@ -213,7 +213,7 @@ cudaGraphNodeGetEnabled(cudaGraphExec_t x, cudaGraphNode_t node,
     BC_API(is ? enabled(x, node, is, 0) : cudaErrorInvalidValue);
 }
 
-/* ---- a picture --------------------------------------------------------------- */
+/* ---- a picture ---------------------------------------------------------- */
 
 static const char *
 type_name(cudaGraphNodeType type)

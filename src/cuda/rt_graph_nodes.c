@@ -9,7 +9,7 @@
 typedef cudaGraphNodeParams any;
 typedef const cudaGraphNode_t *nodes; /* a list of them */
 
-/* ---- of any kind ------------------------------------------------------------ */
+/* ---- of any kind -------------------------------------------------------- */
 
 static cudaError_t
 add(cudaGraphNode_t *node, cudaGraph_t g, nodes deps, size_t n, any *p)
@@ -90,7 +90,7 @@ cudaGraphExecNodeSetParams(cudaGraphExec_t x, cudaGraphNode_t node, any *p)
     BC_API(set_step(x, node, p));
 }
 
-/* ---- kernels ---------------------------------------------------------------- */
+/* ---- kernels ------------------------------------------------------------ */
 
 static any *
 of_kernel(any *a, const cudaKernelNodeParams *p)
@@ -219,7 +219,7 @@ cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t src, cudaGraphNode_t dst)
     BC_API(copy_attributes(src, dst));
 }
 
-/* ---- copies ----------------------------------------------------------------- */
+/* ---- copies ------------------------------------------------------------- */
 
 static any *
 of_copy(any *a, const cudaMemcpy3DParms *p)
@@ -411,7 +411,7 @@ cudaGraphExecMemcpyNodeSetParamsFromSymbol(cudaGraphExec_t x,
                     of_symbol(&a, symbol, offset, false, dst, bytes, kind)));
 }
 
-/* ---- fills, host functions --------------------------------------------------- */
+/* ---- fills, host functions ---------------------------------------------- */
 
 static any *
 of_fill(any *a, const cudaMemsetParams *p)
@@ -495,7 +495,7 @@ cudaGraphExecHostNodeSetParams(cudaGraphExec_t x, cudaGraphNode_t node,
     BC_API(set_step(x, node, of_host(&a, p)));
 }
 
-/* ---- events, memory, children, nothing ---------------------------------------- */
+/* ---- events, memory, children, nothing ---------------------------------- */
 
 cudaError_t
 cudaGraphAddEmptyNode(cudaGraphNode_t *node, cudaGraph_t graph, nodes deps,

@@ -66,12 +66,45 @@ change_tenants(br_engine *e)
 }
 
 static void
+fail_long(br_engine *e, request *r, uint32_t most, bool answers)
+{
+    br_status st = {0};
+
+    (void)br_fail(&st, BR_E_LIMIT,
+                  "the prompt has %u tokens; the tenant's KV pages hold %u%s",
+                  r->n_tokens, most, answers ? ", the answer included" : "");
+    br_engine_fail(e, r, &st);
+}
+
+/* Tenants hold less than they did, or others have more reserved. Who waits for more
+ * than there can be waits for ever; all others, too, once his tenant is owed. False:
+ * it is over. */
+static bool
+fit(br_engine *e, request *r)
+{
+    uint32_t most = br_sched_most_tokens(e->sched, r->d.tenant);
+    bool answers = r->n_max > r->n_tokens;
+
+    if (r->n_max <= most)
+        return true;
+    if (r->n_tokens + answers <= most) {
+        r->n_max = most;
+        br_sched_limit(e->sched, (uint32_t)r->id, most);
+        return true;
+    }
+    if (r->n_tokens > r->n_prompt)
+        br_engine_finish(e, r, BR_FINISH_CONTEXT);
+    else
+        fail_long(e, r, most, answers);
+    return false;
+}
+
+static void
 begin(br_engine *e, request *r)
 {
     uint32_t most = br_sched_most_tokens(e->sched, r->d.tenant);
     br_request_desc d = r->d;
     bool answers = r->n_max > r->n_tokens;
-    br_status st = {0};
 
     if (d.max_tokens >= 0) /* for who asks it again with all tokens */
         d.max_tokens -= (int64_t)d.n_done;
@@ -85,25 +118,25 @@ begin(br_engine *e, request *r)
         br_sched_whole(e->sched, (uint32_t)r->id);
     if (r->scores)
         br_sched_score(e->sched, (uint32_t)r->id);
-    if (r->n_tokens + answers <= most)
-        return;
-    (void)br_fail(&st, BR_E_LIMIT,
-                  "the prompt has %u tokens; the tenant's KV pages hold %u%s",
-                  r->n_tokens, most, answers ? ", the answer included" : "");
-    br_engine_fail(e, r, &st);
+    if (r->n_tokens + answers > most)
+        fail_long(e, r, most, answers);
 }
 
 static void
 take_arrived(br_engine *e)
 {
     request *r, *next;
+    bool changed;
 
     br_mutex_lock(&e->lock);
+    changed = e->tenants_changed;
     change_tenants(e);
     r = e->arrived;
     e->arrived = NULL;
     e->arrived_end = &e->arrived;
     br_mutex_unlock(&e->lock);
+    for (uint32_t i = 0; changed && i < e->n_live;)
+        i += fit(e, e->live[i]); /* else another takes its place */
     for (; r; r = next) {
         next = r->next;
         r->next = NULL;

@@ -279,6 +279,15 @@ br_sched_add(br_sched *s, uint32_t h, uint32_t id, const int32_t *tokens,
 }
 
 void
+br_sched_limit(br_sched *s, uint32_t h, uint32_t n_max)
+{
+    req *r = &s->r[h];
+
+    br_check(r->state != REQ_FREE && r->n_tokens <= n_max && n_max <= r->n_max);
+    r->n_max = n_max;
+}
+
+void
 br_sched_whole(br_sched *s, uint32_t h)
 {
     s->r[h].whole = true;

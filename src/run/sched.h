@@ -92,6 +92,8 @@ uint32_t br_sched_most_tokens(const br_sched *s, uint32_t tenant);
  * at most br_sched_most_tokens. */
 void br_sched_add(br_sched *s, uint32_t h, uint32_t tenant,
                   const int32_t *tokens, uint32_t n_prompt, uint32_t n_max);
+/* It shall have fewer tokens, and at least those that it has. */
+void br_sched_limit(br_sched *s, uint32_t h, uint32_t n_max);
 /* It is fed from its first token on, whatever is known of that beginning. */
 void br_sched_whole(br_sched *s, uint32_t h);
 /* Each row of its prompt wants logits; whole, too. There has to be room for such

@@ -128,6 +128,82 @@ TEST(engine_ends_a_reader_that_stays_behind)
     ek_close(&k);
 }
 
+typedef struct gate {
+    atomic_int calls, open; /* so many calls of it may return */
+} gate;
+
+static bool
+passes_gate(void *ctx, float *logits, int32_t n)
+{
+    gate *g = ctx;
+    int call = 1 + atomic_fetch_add(&g->calls, 1);
+
+    (void)logits, (void)n;
+    while (call > atomic_load(&g->open))
+        br_sleep_ns(100000);
+    return true;
+}
+
+static void
+await_call(gate *g, int call)
+{
+    int64_t end = br_now_ns() + INT64_C(60000000000);
+
+    while (atomic_load(&g->calls) < call) {
+        ck_assert_msg(br_now_ns() < end, "call %d does not come", call);
+        br_sleep_ns(100000);
+    }
+}
+
+/* A request that its tenant's pages hold no more waited for ever, and when it was
+ * owed all others did. The first request holds the engine up, so that the others are
+ * where they have to be: one has the other slot, the rest waits. */
+TEST(engine_ends_what_a_smaller_quota_does_not_hold)
+{
+    static const struct {
+        uint32_t tenant, n_prompt, max_tokens;
+    } rows[] = {
+        {0, 10, 60}, {1, 200, 400}, {1, 300, 9}, {1, 20, 400}, {0, 9, 9}};
+    static ek_req r[BR_COUNT(rows)];
+    ek_req *all[BR_COUNT(rows)];
+    br_quota q = br_quota_defaults();
+    br_status st = {0};
+    gate g = {0};
+    ek k;
+
+    ek_open(&k, (br_lm_fake_config){.n_slots = 2}, (br_engine_config){0});
+    t_ok(br_engine_tenant_set(k.e, 1, &q, &st), &st);
+    for (uint32_t i = 0; i < BR_COUNT(rows); i++) {
+        br_request_desc d;
+
+        all[i] = &r[i];
+        ek_prompt(&r[i], rows[i].n_prompt, i);
+        d = ek_desc(&r[i], rows[i].max_tokens);
+        d.tenant = rows[i].tenant;
+        if (i == 0)
+            d.hook = (br_logit_hook){.mask = passes_gate, .ctx = &g};
+        ek_submit(&k, &r[i], &d);
+        if (i == 0)
+            await_call(&g, 1);
+    }
+    atomic_store(&g.open, 49);
+    await_call(&g, 50);
+    q.max_kv_pages = 10;
+    t_ok(br_engine_tenant_set(k.e, 1, &q, &st), &st);
+    atomic_store(&g.open, 1000);
+    ek_await(&k, all, BR_COUNT(rows));
+    ck_assert_int_eq(r[0].usage.finish, BR_FINISH_LENGTH);
+    ck_assert_int_eq(r[1].usage.finish, BR_FINISH_CONTEXT);
+    ck_assert_uint_gt(r[1].n_out, 0);
+    ck_assert_int_eq(r[2].code, BR_E_LIMIT);
+    ck_assert_str_eq(r[2].error, "the prompt has 300 tokens; the tenant's KV "
+                                 "pages hold 160, the answer included");
+    ck_assert_int_eq(r[3].usage.finish, BR_FINISH_CONTEXT);
+    ck_assert_uint_eq(r[3].n_out, 140);
+    ck_assert_int_eq(r[4].usage.finish, BR_FINISH_LENGTH);
+    ek_close(&k);
+}
+
 /* One that is held has its slot taken by who waits; then it goes on with the same
  * tokens, or leaves with its tenant. Held while it waits it takes no slot. */
 TEST(engine_gives_the_slot_of_who_is_held_to_who_waits)
