@@ -352,19 +352,17 @@ spm_piece(const br_tok *t, br_tok_work *w, br_text piece, bool prefix)
     return blank_words(&x, (const uint8_t *)piece.p, piece.n);
 }
 
+/* prefix: there may be a blank before it. */
 static bool
-encode_piece(const br_tok *t, br_tok_work *w, br_text piece, bool first)
+encode_piece(const br_tok *t, br_tok_work *w, br_text piece, bool prefix)
 {
+    prefix = prefix && t->space_prefix;
     if (piece.n == 0)
         return true;
     switch (t->kind) {
-    case BR_TOK_BPE:
-        return bpe_piece(t, w, piece,
-                         t->space_prefix && (first || !t->prefix_once));
+    case BR_TOK_BPE: return bpe_piece(t, w, piece, prefix);
     case BR_TOK_SPM:
-    case BR_TOK_MPE:
-        return spm_piece(t, w, piece,
-                         t->space_prefix && (first || !t->prefix_once));
+    case BR_TOK_MPE: return spm_piece(t, w, piece, prefix);
     case BR_TOK_WPM: return br_tok_wpm(t, w, piece);
     case BR_TOK_UGM: return br_tok_ugm(t, w, piece);
     }
@@ -397,6 +395,8 @@ c_space(uint8_t c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
+enum { WITHIN = -2 }; /* no token is before: it is not the text's beginning */
+
 /* Trims what a special token swallows at its sides, then encodes. */
 static bool
 between(const br_tok *t, br_tok_work *w, br_text x, int32_t before,
@@ -408,18 +408,29 @@ between(const br_tok *t, br_tok_work *w, br_text x, int32_t before,
     if (after >= 0 && (t->strip[after] & BR_TOK_LSTRIP))
         while (x.n && c_space((uint8_t)x.p[x.n - 1]))
             x.n--;
-    return encode_piece(t, w, x, before < 0);
+    return encode_piece(t, w, x,
+                        before >= 0 ? !t->prefix_once : before != WITHIN);
+}
+
+/* What is before a text that goes on. */
+static int32_t
+last_of(const br_tok *t, const br_tok_ids *ids)
+{
+    int32_t last = ids->n ? ids->at[ids->n - 1] : BR_TOK_NONE;
+
+    return last < 0 || br_tok_is_special(t, last) ? last : WITHIN;
 }
 
 static bool
-encode_text(const br_tok *t, br_tok_work *w, br_text text, bool all)
+encode_text(const br_tok *t, br_tok_work *w, br_text text, int flags)
 {
     const uint8_t *p = (const uint8_t *)text.p, *end = p + text.n, *from = p;
     const br_tok_sorted *s = &t->special;
-    int32_t before = BR_TOK_NONE;
+    bool all = flags & BR_TOK_PARSE_SPECIAL;
+    int32_t before = flags & BR_TOK_GOES_ON ? last_of(t, w->ids) : BR_TOK_NONE;
 
     if (!(all ? t->special_any : t->user_any))
-        return encode_piece(t, w, text, true);
+        return between(t, w, text, before, BR_TOK_NONE);
     while (p < end) {
         size_t n = 0;
         uint32_t k = (uint32_t)*p << 8 | (end - p > 1 ? p[1] : 0);
@@ -463,7 +474,7 @@ br_tok_encode(const br_tok *t, br_tok_work *w, br_text text, int flags,
         ok = br_tok_push(w, t->role[BR_TOK_BOS]);
     for (uint32_t i = 0; ok && add && t->add_bos && i < t->n_lead; i++)
         ok = br_tok_push(w, t->lead[i]);
-    ok = ok && encode_text(t, w, text, flags & BR_TOK_PARSE_SPECIAL);
+    ok = ok && encode_text(t, w, text, flags);
     if (ok && add && t->add_sep)
         ok = br_tok_push(w, t->role[BR_TOK_SEP]);
     if (ok && add && t->add_eos)

@@ -89,6 +89,7 @@ void br_tok_work_free(br_tok_work *w);
 enum {
     BR_TOK_ADD_SPECIAL = 1,   /* BOS before and EOS after, as the model wants */
     BR_TOK_PARSE_SPECIAL = 2, /* control tokens spelled in the text count */
+    BR_TOK_GOES_ON = 4, /* what ids ends with is before it in the same text */
 };
 /* Appends to ids. text may be any bytes; what is not UTF-8 counts as U+FFFD
  * in all kinds but SPM, which has tokens for bytes. On failure ids is as it

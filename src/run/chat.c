@@ -700,7 +700,7 @@ br_chat_encode(const br_chat *c, br_tok_work *w, br_text t, br_tok_ids *ids,
         said = is_mark(t, n, MARK);
         t = (br_text){t.p + n + MARK_N, t.n - n - MARK_N};
         said = said && is_mark(t, control_at(c, t, 0), ENDS);
-        flags = said ? 0 : BR_TOK_PARSE_SPECIAL;
+        flags = BR_TOK_GOES_ON | (said ? 0 : BR_TOK_PARSE_SPECIAL);
     }
 }
 

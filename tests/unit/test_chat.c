@@ -228,10 +228,10 @@ tokens_of(const br_tok *tok, const char *source, const char *const *said)
     t_ok(br_chat_prompt(c, w, &ids, &st), &st);
     for (size_t i = 0; i < ids.n; i++) {
         bool special = br_tok_is_special(tok, ids.at[i]);
+        br_text b = br_tok_bytes(tok, ids.at[i]);
 
         br_str_puts(&text, special ? "[" : "");
-        t_ok(br_tok_decode(tok, ids.at + i, 1, BR_TOK_SHOW_SPECIAL, &text, &st),
-             &st);
+        br_str_put(&text, b.p, b.n);
         br_str_puts(&text, special ? "]" : "");
     }
     kept = t_printf("%s", br_str_z(&text));
@@ -272,6 +272,33 @@ TEST(chat_templates_may_cut_at_a_control_token)
     ck_assert_str_eq(
         tokens_of(tok, "{{ messages[0].content|replace('<|end|>', '') }}", one),
         "[<|bos|>]a<|user|>b");
+    br_tok_free(tok);
+}
+
+/* SentencePiece puts a blank before a text; a message that spells a token is no
+ * beginning of one. */
+TEST(chat_puts_no_blank_before_a_spelling)
+{
+    static const char json[] =
+        "{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":"
+        "\"Prepend\",\"prepend\":\"\xE2\x96\x81\"},{\"type\":\"Replace\","
+        "\"pattern\":{\"String\":\" \"},\"content\":\"\xE2\x96\x81\"}]},"
+        "\"added_tokens\":[{\"id\":1,\"content\":\"<s>\",\"special\":true}],"
+        "\"model\":{\"type\":\"BPE\",\"unk_token\":\"?\",\"vocab\":{\"?\":0,"
+        "\"<s>\":1,\"\xE2\x96\x81\":2,\"a\":3,\"b\":4,\"<\":5,\"s\":6,"
+        "\">\":7},\"merges\":[]}}";
+    static const char *const said[] = {"user", "a<s>b", NULL};
+    static const char *const plain[] = {"user", "a<b>b", NULL};
+    br_status st = {0};
+    br_tok *tok;
+
+    t_ok(br_tok_from_json(&tok, br_text_z(json), BR_TEXT(""), &st), &st);
+    ck_assert_str_eq(tokens_of(tok, "<s>a{{ messages[0].content }}a", said),
+                     "[<s>] aa<s>ba");
+    ck_assert_str_eq(tokens_of(tok, "<s>a{{ messages[0].content }}a", plain),
+                     "[<s>] aa<b>ba");
+    ck_assert_str_eq(tokens_of(tok, "<s>{{ messages[0].content[5:] }}", said),
+                     "[<s>] b");
     br_tok_free(tok);
 }
 
