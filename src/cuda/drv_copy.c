@@ -49,7 +49,7 @@ locate(side *s, const bc_rect *r, uint64_t *start, uint64_t *slice)
 }
 
 static cudaError_t
-box(side *to, side *from, bc_rect *r, CUstream s, bool async)
+box(side *to, side *from, bc_rect *r, cudaMemcpyKind *kind)
 {
     static const cudaMemcpyKind kinds[2][2] = {
         {cudaMemcpyHostToHost, cudaMemcpyHostToDevice},
@@ -59,6 +59,9 @@ box(side *to, side *from, bc_rect *r, CUstream s, bool async)
     uint64_t dst, src;
     cudaError_t e;
 
+    *kind = unified ? cudaMemcpyDefault
+                    : kinds[from->type != CU_MEMORYTYPE_HOST]
+                           [to->type != CU_MEMORYTYPE_HOST];
     if (!r->width || !r->height || !r->depth)
         return cudaSuccess;
     e = locate(to, r, &dst, &r->dslice);
@@ -70,11 +73,7 @@ box(side *to, side *from, bc_rect *r, CUstream s, bool async)
     r->src = (const void *)(uintptr_t)src;
     r->dpitch = to->pitch;
     r->spitch = from->pitch;
-    return bc_copy(r,
-                   unified ? cudaMemcpyDefault
-                           : kinds[from->type != CU_MEMORYTYPE_HOST]
-                                  [to->type != CU_MEMORYTYPE_HOST],
-                   s, async);
+    return cudaSuccess;
 }
 
 static cudaError_t
@@ -82,6 +81,8 @@ copy_2d(const CUDA_MEMCPY2D *c, CUstream s, bool async)
 {
     side to, from;
     bc_rect r = {.depth = 1};
+    cudaMemcpyKind kind;
+    cudaError_t e;
 
     if (!c)
         return cudaErrorInvalidValue;
@@ -105,7 +106,8 @@ copy_2d(const CUDA_MEMCPY2D *c, CUstream s, bool async)
                   0};
     r.width = c->WidthInBytes;
     r.height = c->Height;
-    return box(&to, &from, &r, s, async);
+    e = box(&to, &from, &r, &kind);
+    return e == cudaSuccess ? bc_copy(&r, kind, s, async) : e;
 }
 
 CUresult
@@ -126,11 +128,10 @@ cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *c, CUstream s)
     BD_API(copy_2d(c, s, true));
 }
 
-static cudaError_t
-copy_3d(const CUDA_MEMCPY3D *c, CUstream s, bool async)
+cudaError_t
+bd_rect(const CUDA_MEMCPY3D *c, bc_rect *r, cudaMemcpyKind *kind)
 {
     side to, from;
-    bc_rect r = {0};
 
     if (!c || c->srcLOD || c->dstLOD)
         return cudaErrorInvalidValue;
@@ -140,10 +141,19 @@ copy_3d(const CUDA_MEMCPY3D *c, CUstream s, bool async)
     from = (side){c->srcMemoryType, c->srcHost,     c->srcDevice,
                   c->srcArray,      c->srcXInBytes, c->srcY,
                   c->srcZ,          c->srcPitch,    c->srcHeight};
-    r.width = c->WidthInBytes;
-    r.height = c->Height;
-    r.depth = c->Depth;
-    return box(&to, &from, &r, s, async);
+    *r = (bc_rect){
+        .width = c->WidthInBytes, .height = c->Height, .depth = c->Depth};
+    return box(&to, &from, r, kind);
+}
+
+static cudaError_t
+copy_3d(const CUDA_MEMCPY3D *c, CUstream s, bool async)
+{
+    bc_rect r;
+    cudaMemcpyKind kind;
+    cudaError_t e = bd_rect(c, &r, &kind);
+
+    return e == cudaSuccess ? bc_copy(&r, kind, s, async) : e;
 }
 
 CUresult

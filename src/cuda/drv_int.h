@@ -17,6 +17,9 @@ void bd_no_logs(unsigned n, const CUjit_option *options, void **values);
 cudaError_t bd_global(CUdeviceptr *p, size_t *bytes, CUmodule h,
                       const char *name);
 
+/* Where a copy reads and writes. With the lock held. (drv_copy.c) */
+cudaError_t bd_rect(const CUDA_MEMCPY3D *c, bc_rect *r, cudaMemcpyKind *kind);
+
 /* The body of a function of the driver: one expression under the lock. */
 #define BD_API(expr)                 \
     do {                             \

@@ -512,7 +512,21 @@ static const struct {
                {"cuCtxSynchronize", 13000, "_v2", ""},
                {"cuMemAdvise", 12020, "_v2", ""},
                {"cuMemPrefetchAsync", 12020, "_v2", ""},
-               {"cuStreamGetCtx", 12050, "_v2", ""}};
+               {"cuStreamGetCtx", 12050, "_v2", ""},
+               {"cuStreamGetCaptureInfo", 12030, "_v3", "_v2"},
+               {"cuStreamUpdateCaptureDependencies", 12030, "_v2", ""},
+               {"cuGraphAddDependencies", 12030, "_v2", ""},
+               {"cuGraphRemoveDependencies", 12030, "_v2", ""},
+               {"cuGraphGetEdges", 12030, "_v2", ""},
+               {"cuGraphNodeGetDependencies", 12030, "_v2", ""},
+               {"cuGraphNodeGetDependentNodes", 12030, "_v2", ""},
+               {"cuGraphAddNode", 12030, "_v2", ""},
+               {"cuGraphAddKernelNode", 12000, "_v2", ""},
+               {"cuGraphKernelNodeGetParams", 12000, "_v2", ""},
+               {"cuGraphKernelNodeSetParams", 12000, "_v2", ""},
+               {"cuGraphExecKernelNodeSetParams", 12000, "_v2", ""},
+               /* the one of before CUDA 12 is not there */
+               {"cuGraphExecUpdate", 12000, "_v2", "_v1"}};
 
 /* Whether the null stream could be another there. */
 static bool

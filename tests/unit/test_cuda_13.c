@@ -166,6 +166,7 @@ nvcc_runs(const char *flag, const char *source)
            NULL, 0);
     ck_assert_msg(r.exit == 0, "%.1000s", r.err);
     ck_assert_int_eq(symlink(lib_at, t_printf("%s/libcudart.so.13", dir)), 0);
+    ck_assert_int_eq(symlink(lib_at, t_printf("%s/libcuda.so.1", dir)), 0);
     t_exec(&r,
            (const char *[]){"env", t_printf("LD_LIBRARY_PATH=%s", dir),
                             t_printf("%s/p", dir), NULL},
@@ -721,5 +722,84 @@ TEST_WITHIN(cuda_13_atomics_of_16_bytes, 120)
         "== 320);\n"
         "put<<<1, 1>>>((pair *)p, q); OK(cudaDeviceSynchronize());\n"
         "IS(q->a == 640 && q->b == 320 && (unsigned long long)*p == 3);\n"
+        "return bad; }\n");
+}
+
+/* The driver's graphs, pools and words, linked by -lcuda. */
+TEST_WITHIN(cuda_13_driver_of_graphs_and_pools, 120)
+{
+    nvcc_runs(
+        "-lcuda", HEAD
+        "#include <cuda.h>\n#include <thread>\n#include <unistd.h>\n"
+        "static const char ptx[] = \".version 7.0\\n.target sm_70\\n"
+        ".address_size 64\\n.visible .entry up(.param .u64 p, .param .u32 n) "
+        "{\\n"
+        ".reg .u64 a; .reg .u32 b, c; ld.param.u64 a, [p]; ld.param.u32 c, [n];"
+        "\\nld.global.u32 b, [a]; add.u32 b, b, c; st.global.u32 [a], b; ret; "
+        "}\\n\";\n"
+        "#define DO(x) IS((x) == CUDA_SUCCESS)\n"
+        "int main() {\n"
+        "CUcontext ctx; CUmodule mod; CUfunction f; CUdeviceptr p, q; CUgraph "
+        "g;\n"
+        "CUgraphNode a, b, c, list[9]; CUgraphExec x; CUstream s; int v = 0; "
+        "unsigned n = 5; size_t k;\n"
+        "DO(cuInit(0)); DO(cuDevicePrimaryCtxRetain(&ctx, 0)); "
+        "DO(cuCtxSetCurrent(ctx));\n"
+        "DO(cuModuleLoadData(&mod, ptx)); DO(cuModuleGetFunction(&f, mod, "
+        "\"up\"));\n"
+        "DO(cuModuleGetFunctionCount(&n, mod)); IS(n == 1);\n"
+        "DO(cuMemAlloc(&p, 8)); DO(cuMemAlloc(&q, 8)); "
+        "DO(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));\n"
+        "DO(cuGraphCreate(&g, 0)); CUDA_MEMSET_NODE_PARAMS m = {};\n"
+        "m.dst = p; m.elementSize = 4; m.value = 30; m.width = m.height = 1;\n"
+        "DO(cuGraphAddMemsetNode(&a, g, 0, 0, &m, ctx)); n = 5;\n"
+        "void *args[] = {&p, &n}; CUDA_KERNEL_NODE_PARAMS kp = {};\n"
+        "kp.func = f; kp.gridDimX = kp.gridDimY = kp.gridDimZ = 1;\n"
+        "kp.blockDimX = kp.blockDimY = kp.blockDimZ = 1; kp.kernelParams = "
+        "args;\n"
+        "DO(cuGraphAddKernelNode(&b, g, &a, 1, &kp)); CUDA_MEMCPY3D cp = {};\n"
+        "cp.srcMemoryType = cp.dstMemoryType = CU_MEMORYTYPE_DEVICE;\n"
+        "cp.srcDevice = p; cp.dstDevice = q; cp.WidthInBytes = 4;\n"
+        "cp.Height = cp.Depth = 1; CUgraphNodeParams any = {};\n"
+        "any.type = CU_GRAPH_NODE_TYPE_MEMCPY; any.memcpy.copyParams = cp;\n"
+        "DO(cuGraphAddNode(&c, g, &b, NULL, 1, &any));\n"
+        "k = 9; DO(cuGraphNodeGetDependencies(c, list, NULL, &k)); IS(k == 1 "
+        "&& "
+        "list[0] == b);\n"
+        "DO(cuGraphInstantiate(&x, g, 0)); DO(cuGraphLaunch(x, s));\n"
+        "DO(cuStreamSynchronize(s)); DO(cuMemcpyDtoH(&v, q, 4)); IS(v == 35);\n"
+        "n = 7; CUDA_KERNEL_NODE_PARAMS was = {};\n"
+        "DO(cuGraphKernelNodeGetParams(b, &was)); IS(was.blockDimX == 1 && "
+        "*(unsigned *)was.kernelParams[1] == 5);\n"
+        "DO(cuGraphExecKernelNodeSetParams(x, b, &kp)); DO(cuGraphLaunch(x, "
+        "s));\n"
+        "DO(cuStreamSynchronize(s)); DO(cuMemcpyDtoH(&v, q, 4)); IS(v == 37);\n"
+        "CUgraphExecUpdateResultInfo info; DO(cuGraphExecUpdate(x, g, "
+        "&info));\n"
+        /* pools */
+        "CUmemoryPool pool; CUmemPoolProps pp = {}; CUdeviceptr r; cuuint64_t "
+        "used;\n"
+        "pp.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;\n"
+        "pp.location.type = CU_MEM_LOCATION_TYPE_DEVICE;\n"
+        "DO(cuMemPoolCreate(&pool, &pp)); DO(cuMemAllocFromPoolAsync(&r, 64, "
+        "pool, s));\n"
+        "DO(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, "
+        "&used)); IS(used == 64);\n"
+        "DO(cuMemFreeAsync(r, s)); DO(cuMemPoolDestroy(pool));\n"
+        /* a stream waits for a word, which the host writes */
+        "int *w; OK(cudaMallocManaged(&w, 8)); w[0] = w[1] = 0;\n"
+        "DO(cuStreamWaitValue32(s, (CUdeviceptr)w, 3, "
+        "CU_STREAM_WAIT_VALUE_GEQ));"
+        "\nDO(cuStreamWriteValue32(s, (CUdeviceptr)(w + 1), 8, 0));\n"
+        "IS(cuStreamQuery(s) == CUDA_ERROR_NOT_READY);\n"
+        "*(volatile int *)w = 4; DO(cuStreamSynchronize(s)); IS(w[1] == 8);\n"
+        "IS(cuStreamWaitValue32(s, (CUdeviceptr)w + 2, 3, 0) == "
+        "CUDA_ERROR_INVALID_VALUE);\n"
+        "CUtensorMap map; IS(cuTensorMapEncodeTiled(&map, "
+        "CU_TENSOR_MAP_DATA_TYPE_UINT8, 1, 0, 0, 0, 0, 0, "
+        "CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, "
+        "CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) "
+        "== "
+        "CUDA_ERROR_NOT_SUPPORTED);\n"
         "return bad; }\n");
 }
