@@ -136,7 +136,8 @@ read_tokens(br_tok *t, const br_gguf *g, br_status *st)
 static br_code
 read_merges(br_tok *t, const br_gguf *g, br_status *st)
 {
-    const br_gguf_kv *kv = key(g, "merges");
+    const br_gguf_kv *ours = key(g, "brass_merges");
+    const br_gguf_kv *kv = ours ? ours : key(g, "merges");
 
     if (!kv || kv->type != BR_GGUF_ARR || kv->elem != BR_GGUF_STR)
         return br_fail(st, BR_E_FORMAT, PREFIX "merges: %s",
@@ -345,7 +346,7 @@ set_kind(br_tok *t, const br_gguf *g, const char *pre, br_status *st)
     br_text model = text_key(g, "model");
 
     if (br_text_is(model, "llama")) {
-        t->kind = BR_TOK_SPM;
+        t->kind = key(g, "brass_merges") ? BR_TOK_MPE : BR_TOK_SPM;
         t->space_prefix = t->blanks = t->add_bos = true;
         defaults(t, 1, 2, 0);
         return BR_OK;

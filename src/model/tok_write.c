@@ -128,9 +128,9 @@ merges(out *o, size_t *n)
 }
 
 static br_code
-put_merges(out *o)
+put_merges(out *o, const char *key)
 {
-    size_t n;
+    size_t n, m = 0;
     br_tok_pair *p = merges(o, &n);
     br_text *text = br_arena_new(&o->a, br_text, n + 1);
 
@@ -140,14 +140,67 @@ put_merges(out *o)
         br_text l = o->t->text[p[i].left], r = o->t->text[p[i].right];
         char *both = br_arena_get(&o->a, l.n + 1 + r.n);
 
+        if (memchr(l.p, ' ', l.n) || memchr(r.p, ' ', r.n))
+            continue; /* U+2581 stands for it in every text */
         if (!both)
             return br_tok_oom(o->st);
         memcpy(both, l.p, l.n);
         both[l.n] = ' ';
         memcpy(both + l.n + 1, r.p, r.n);
-        text[i] = (br_text){both, l.n + 1 + r.n};
+        text[m++] = (br_text){both, l.n + 1 + r.n};
     }
-    br_gguf_w_strs(o->w, PREFIX "merges", text, n);
+    br_gguf_w_strs(o->w, key, text, m);
+    return BR_OK;
+}
+
+/* Text may become this token by merges. */
+static bool
+merges_to(const br_tok *t, int32_t id)
+{
+    return id >= 0 && t->type[id] == BR_TOK_NORMAL;
+}
+
+/* Whoever goes by scores merges any two neighbours that make a token. */
+static bool
+all_merge(const br_tok *t)
+{
+    for (uint32_t i = 0; i < t->n; i++) {
+        br_text x = t->text[i];
+
+        if (!merges_to(t, (int32_t)i))
+            continue;
+        for (size_t k = 1; k < x.n; k++) {
+            int32_t l, r;
+
+            if (((uint8_t)x.p[k] & 0xC0) == 0x80) /* within a character */
+                continue;
+            l = br_index_find(t, x.p, k);
+            r = br_index_find(t, x.p + k, x.n - k);
+            if (merges_to(t, l) && merges_to(t, r) &&
+                !br_pairs_find(&t->pairs, (uint32_t)l, (uint32_t)r))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* *yes: scores, which tokens have, say what merges say, which pairs have: all
+ * pairs that make a token are there, one behind the other. So it is of what
+ * SentencePiece made, and not of a BPE that was trained with U+2581. */
+static br_code
+scores_say_it(out *o, bool *yes)
+{
+    size_t n;
+    br_tok_pair *p = merges(o, &n);
+    bool *seen = br_arena_new(&o->a, bool, o->n);
+
+    if (!p || !seen)
+        return br_tok_oom(o->st);
+    *yes = all_merge(o->t);
+    for (size_t i = 0; i < n && *yes; i++) {
+        *yes = (i && p[i].made == p[i - 1].made) || !seen[p[i].made];
+        seen[p[i].made] = true;
+    }
     return BR_OK;
 }
 
@@ -235,12 +288,14 @@ put_bpe(out *o)
     br_gguf_w_str(o->w, PREFIX "model", BR_TEXT("gpt2"));
     br_gguf_w_str(o->w, PREFIX "pre", br_text_z(pre));
     BR_TRY(put_tokens(o));
-    return put_merges(o);
+    return put_merges(o, PREFIX "merges");
 }
 
 static br_code
 put_spm(out *o)
 {
+    bool yes = false;
+
     if (!o->t->blanks)
         return br_fail(o->st, BR_E_UNSUPPORTED,
                        "tokenizer.json: BPE whose spaces are neither bytes nor "
@@ -248,7 +303,9 @@ put_spm(out *o)
     br_gguf_w_str(o->w, PREFIX "model", BR_TEXT("llama"));
     br_gguf_w_str(o->w, PREFIX "pre", BR_TEXT("default"));
     BR_TRY(put_tokens(o));
-    return put_scores(o);
+    BR_TRY(put_scores(o));
+    BR_TRY(scores_say_it(o, &yes));
+    return yes ? BR_OK : put_merges(o, PREFIX "brass_merges");
 }
 
 br_code

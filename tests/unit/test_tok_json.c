@@ -457,6 +457,67 @@ TEST(tok_json_unknown_letters_side_by_side_are_one_token)
     br_str_fini(&many);
 }
 
+/* A vocabulary of up to 16 pieces of a, b and U+2581, grown from pairs. whole: as
+ * SentencePiece has it, where all pairs that make a piece are merges, side by
+ * side; else some, in any order. */
+static const char *
+grown(uint64_t *rng, bool whole)
+{
+    const char *piece[16] = {"\xE2\x96\x81", "a", "b"};
+    int n = 3, merges = 0;
+    br_str vocab = {0}, list = {0};
+    const char *json;
+
+    for (; n < 16; n++)
+        piece[n] = t_printf("%s%s", piece[t_rand(rng) % (unsigned)n],
+                            piece[t_rand(rng) % (unsigned)n]);
+    for (int i = 0; i < n; i++) {
+        for (int k = 0; k < i; k++) /* one of each */
+            if (!strcmp(piece[i], piece[k]))
+                piece[i] = t_printf("-%d", i);
+        br_str_printf(&vocab, ",\"%s\":%d", piece[i], i + 1);
+        for (int l = 0; l < n * n; l++)
+            if (!strcmp(piece[i],
+                        t_printf("%s%s", piece[l / n], piece[l % n])) &&
+                (whole || t_rand(rng) % 3))
+                br_str_printf(&list, "%s\"%s %s\"", merges++ ? "," : "",
+                              piece[l / n], piece[l % n]);
+    }
+    json =
+        t_printf("{\"normalizer\":{\"type\":\"Replace\",\"pattern\":{"
+                 "\"String\":\" \"},\"content\":\"\xE2\x96\x81\"},\"model\":{"
+                 "\"type\":\"BPE\",\"unk_token\":\"?\",\"vocab\":{\"?\":0%s},"
+                 "\"merges\":[%s]}}",
+                 br_str_z(&vocab), br_str_z(&list));
+    br_str_fini(&vocab);
+    br_str_fini(&list);
+    return json;
+}
+
+/* Scores are of pieces, merges of pairs. */
+TEST(tok_json_merges_that_scores_do_not_say_are_kept)
+{
+    uint64_t rng = 7;
+    int kept = 0;
+
+    for (int i = 0; i < 60; i++) {
+        br_tok *t = open_json(grown(&rng, i % 2), ""), *file = of_gguf(t);
+        char text[25] = "";
+
+        kept += br_tok_kind_of(file) == BR_TOK_MPE;
+        for (int k = 0; k < 30; k++) {
+            for (size_t c = 0; c < sizeof text - 1; c++)
+                text[c] = "aabb "[t_rand(&rng) % 5];
+            ck_assert_str_eq(tk_ids(file, text, 0), tk_ids(t, text, 0));
+        }
+        if (i % 2)
+            ck_assert_int_eq(br_tok_kind_of(file), BR_TOK_SPM);
+        br_tok_free(file);
+        br_tok_free(t);
+    }
+    ck_assert_int_ge(kept, 20);
+}
+
 TEST(tok_json_wordpiece)
 {
     br_tok *t = open_json(
