@@ -27,6 +27,24 @@
 #include "cuda/drv_refused.def"
 #undef X
 
+/* What NVIDIA's runtime asks for when it begins, and does not describe: of a program that
+ * has it inside nothing runs here, and its own words are "insufficient driver" and "not
+ * supported". */
+API CUresult cuGetExportTable(const void **table, const CUuuid *which);
+CUresult
+cuGetExportTable(const void **table, const CUuuid *which)
+{
+    static _Atomic bool told;
+
+    (void)which;
+    if (table)
+        *table = NULL;
+    if (!atomic_exchange(&told, true))
+        bc_say("this program has CUDA's runtime inside, as nvcc links it; "
+               "with nvcc -cudart shared it runs here");
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
 /* ---- kernels in graphs: of CUDA 12, with a kernel and a context ------------- */
 
 typedef struct kernel_params {

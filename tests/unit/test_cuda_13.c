@@ -145,7 +145,8 @@ TEST(cuda_13_draws_edges_of_graphs)
 
 /* nvcc 13 links it, and it runs with our library as CUDA's. */
 static void
-nvcc_runs(const char *flag, const char *source)
+nvcc_makes(const char *cudart, const char *flag, const char *source,
+           t_proc *out)
 {
     const char *nvcc =
         t_have_program("nvcc") ? "nvcc" : "/usr/local/cuda/bin/nvcc";
@@ -155,22 +156,32 @@ nvcc_runs(const char *flag, const char *source)
 
     if (t_sanitized())
         t_skip("CUDA programs run without sanitizers");
+    if (!t_have_program(nvcc))
+        t_skip("no nvcc");
     t_exec(&r, (const char *[]){nvcc, "--version", NULL}, NULL, 0);
     if (r.exit || !strstr(r.out, "release 13."))
         t_skip("no nvcc 13");
     t_write(cu, source, strlen(source));
     t_exec(&r,
-           (const char *[]){nvcc, "-w", "-cudart", "shared", "-gencode",
+           (const char *[]){nvcc, "-w", "-cudart", cudart, "-gencode",
                             "arch=compute_90,code=compute_90", flag, cu, "-o",
                             t_printf("%s/p", dir), NULL},
            NULL, 0);
     ck_assert_msg(r.exit == 0, "%.1000s", r.err);
     ck_assert_int_eq(symlink(lib_at, t_printf("%s/libcudart.so.13", dir)), 0);
     ck_assert_int_eq(symlink(lib_at, t_printf("%s/libcuda.so.1", dir)), 0);
-    t_exec(&r,
+    t_exec(out,
            (const char *[]){"env", t_printf("LD_LIBRARY_PATH=%s", dir),
                             t_printf("%s/p", dir), NULL},
            NULL, 0);
+}
+
+static void
+nvcc_runs(const char *flag, const char *source)
+{
+    t_proc r;
+
+    nvcc_makes("shared", flag, source, &r);
     ck_assert_msg(r.exit == 0, "%.1000s%.1000s", r.out, r.err);
 }
 
@@ -802,4 +813,16 @@ TEST_WITHIN(cuda_13_driver_of_graphs_and_pools, 120)
         "== "
         "CUDA_ERROR_NOT_SUPPORTED);\n"
         "return bad; }\n");
+}
+
+/* A program with NVIDIA's runtime inside is told what to do; its own words are of a driver
+ * that is too old. */
+TEST_WITHIN(cuda_13_runtime_that_is_inside, 120)
+{
+    t_proc r;
+
+    nvcc_makes("static", "-w",
+               HEAD "int main() { int *p; return cudaMalloc(&p, 4); }\n", &r);
+    ck_assert_int_eq(r.exit, cudaErrorNotSupported % 256);
+    ck_assert_msg(strstr(r.err, "-cudart shared") != NULL, "%s", r.err);
 }
