@@ -217,6 +217,16 @@ say(repl *r, br_text line, br_status *st)
 
 /* ---- the talk ------------------------------------------------------------ */
 
+/* Is there more than a system message, which /reset keeps? */
+static bool
+began(const repl *r)
+{
+    const br_chat *c = r->talk.chat;
+    size_t n = br_chat_count(c);
+
+    return n > 1 || (n == 1 && strcmp(br_chat_role(c, 0), "system") != 0);
+}
+
 /* False: what happened ends the talk. Mistakes in a line do not. */
 static bool
 goes_on(repl *r, const br_status *st)
@@ -232,7 +242,9 @@ goes_on(repl *r, const br_status *st)
     case BR_E_REJECTED:
     case BR_E_CANCELLED:
         fprintf(r->cli->err, "brass chat: %s%s\n", st->msg,
-                st->code == BR_E_LIMIT ? "; /reset begins a new talk" : "");
+                st->code == BR_E_LIMIT && began(r)
+                    ? "; /reset begins a new talk"
+                    : "");
         return true;
     default: return false;
     }

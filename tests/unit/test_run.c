@@ -397,6 +397,26 @@ TEST_WITHIN(chat_takes_lines_of_windows, 120)
     ck_assert_int_eq(b.exit, 0);
 }
 
+/* A first message that is too long is so in a new talk, too. */
+TEST_WITHIN(chat_advises_a_new_talk_where_that_helps, 120)
+{
+    t_not_for_tsan("run_tells_the_same_story_for_the_same_seed");
+    char long_one[4001];
+    char *first;
+    t_proc r;
+
+    memset(long_one, 'z', sizeof long_one - 1);
+    long_one[sizeof long_one - 1] = 0;
+    chat(&r, t_printf("/system Be kind.\n%s\nHello\n%s\n", long_one, long_one));
+    ck_assert_int_eq(r.exit, 0);
+    first = strchr(r.err, '\n');
+    ck_assert_ptr_nonnull(first);
+    *first = 0;
+    ck_assert_ptr_nonnull(strstr(r.err, "the context holds 1024, the answer "));
+    ck_assert_ptr_null(strstr(r.err, "/reset"));
+    ck_assert_ptr_nonnull(strstr(first + 1, "; /reset begins a new talk\n"));
+}
+
 TEST_WITHIN(chat_remembers_and_helps, 120)
 {
     t_proc r;
