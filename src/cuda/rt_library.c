@@ -150,7 +150,7 @@ cudaKernelSetAttributeForDevice(cudaKernel_t kernel, cudaFuncAttribute attr,
                   : cudaFuncSetAttribute(kernel, attr, value);
 }
 
-/* ---- what a kernel is called and takes --------------------------------------- */
+/* ---- what a kernel is called and takes ---------------------------------- */
 
 static cudaError_t
 name_of(const char **name, const void *fn)
@@ -191,7 +191,7 @@ cudaFuncGetParamInfo(const void *fn, size_t k, size_t *offset, size_t *bytes)
     BC_API(param_of(fn, k, offset, bytes));
 }
 
-/* ---- the driver's functions --------------------------------------------------- */
+/* ---- the driver's functions --------------------------------------------- */
 
 static cudaError_t
 entry_point(const char *name, void **fn, unsigned version,
@@ -225,7 +225,7 @@ cudaGetDriverEntryPoint(const char *name, void **fn, unsigned long long flags,
     return entry_point(name, fn, CUDART_VERSION, flags, status);
 }
 
-/* ---- what is refused ------------------------------------------------------------ */
+/* ---- what is refused ---------------------------------------------------- */
 
 /* Whatever its arguments are, they are not looked at. */
 #define X(fn)                                                    \

@@ -211,15 +211,13 @@ br_http_listen(br_http_loop *l, const char *host, uint16_t *port, br_status *st)
     return code;
 }
 
-bool
-br_http_is_loopback(const char *host)
+br_code
+br_http_is_loopback(const char *host, bool *is, br_status *st)
 {
     struct addrinfo *list;
-    br_status st = {0};
     bool all = true;
 
-    if (resolve(&list, host, 0, &st) != BR_OK)
-        return false;
+    BR_TRY(resolve(&list, host, 0, st));
     for (const struct addrinfo *a = list; a && all; a = a->ai_next) {
         const void *p = a->ai_addr;
 
@@ -232,14 +230,15 @@ br_http_is_loopback(const char *host)
                       &((const struct sockaddr_in6 *)p)->sin6_addr);
     }
     freeaddrinfo(list);
-    return all;
+    *is = all;
+    return BR_OK;
 }
 
 br_code
 br_http_listen_unix(br_http_loop *l, const char *path, br_status *st)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
-    struct stat s;
+    struct stat s = {0};
     int fd;
 
     br_check(l->n_listen < BR_HTTP_MAX_LISTEN);
@@ -261,6 +260,9 @@ br_http_listen_unix(br_http_loop *l, const char *path, br_status *st)
 
         if (fd >= 0)
             close(fd);
+        if (err == EADDRINUSE && s.st_mode && !S_ISSOCK(s.st_mode))
+            return br_fail(st, BR_E_USAGE, "--unix %s: it is there, no socket",
+                           path);
         return br_fail(st, BR_E_IO, "%s: %s", path, strerror(err));
     }
     br_str_puts(&l->unix_path, path);

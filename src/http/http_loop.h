@@ -118,7 +118,9 @@ void br_http_loop_run(br_http_loop *l);
 void br_http_loop_wake(br_http_loop *l); /* any thread */
 void br_http_loop_stop(br_http_loop *l); /* any thread, signal handlers */
 uint32_t br_http_loop_conns(const br_http_loop *l);
-bool br_http_is_loopback(const char *host); /* every address of that name */
+/* *is: every address of that name is this machine's own. */
+br_code br_http_is_loopback(const char *host, bool *is,
+                            br_status *st) BR_MUST_USE;
 
 /* ---- answers: one of the two, once per request ---------------------------- */
 

@@ -269,6 +269,7 @@ static br_code
 open_doors(br_http *h, br_status *st)
 {
     const br_http_config *k = &h->config;
+    bool own = true;
 
     h->open = !k->db && !k->keys;
     BR_TRY(read_key_files(h, st));
@@ -278,7 +279,9 @@ open_doors(br_http *h, br_status *st)
     }
     if (k->talks.path && br_talks_open(&h->talks, &k->talks, st) != BR_OK)
         return br_prefix(st, "--responses");
-    if (k->host && h->open && !k->insecure && !br_http_is_loopback(k->host))
+    if (k->host && h->open && !k->insecure)
+        BR_TRY(br_http_is_loopback(k->host, &own, st));
+    if (!own)
         return br_fail(st, BR_E_USAGE,
                        "--host %s: others could reach it; give --db or "
                        "--api-key-file, or --insecure if that is meant",

@@ -195,7 +195,7 @@ px_l_video(px_lower *l, const px_ins *ins)
     return px_dst(l, &d, BR_KT_B32, v);
 }
 
-/* ---- vmad ------------------------------------------------------------------- */
+/* ---- vmad --------------------------------------------------------------- */
 
 typedef struct sum { /* a * b + c, and what of it is less than 0 */
     uint32_t product;
