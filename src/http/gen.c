@@ -425,6 +425,20 @@ on_text(br_choice *c, br_text t, bool last)
         c->lp.n = c->lp_text;
 }
 
+/* The tenant has as many waiting as it may, these among them: no reason to refuse
+ * the rest of a list. That one is as if it had not been tried. */
+static bool
+waits_for_others(br_gen *g, br_status *st)
+{
+    if (st->code != BR_E_QUOTA || !g->n_open || !g->wire->embeds)
+        return false;
+    *st = (br_status){0};
+    g->n_begun--;
+    g->n_prompt -= (uint32_t)g->h->ids.n;
+    br_gen_swap_read(g, g->n_begun);
+    return true;
+}
+
 /* The next text of many, when one has its embedding. */
 static void
 begin_next(br_gen *g)
@@ -433,7 +447,7 @@ begin_next(br_gen *g)
     br_status st = {0};
 
     if (g->n_begun == g->n_choices || !g->c || g->failed ||
-        begin_choice(g, c, &st) == BR_OK)
+        begin_choice(g, c, &st) == BR_OK || waits_for_others(g, &st))
         return;
     c->usage.finish = BR_FINISH_FAILED;
     c->code = st.code;
@@ -568,6 +582,7 @@ submit(br_gen *g, br_choice *c, br_status *st)
     d.n_stop_tokens = a->n_stop_tokens;
     d.ignore_eog = a->ignore_eog;
     d.embed = g->wire->embeds;
+    d.comes_again = d.embed && g->n_open;
     d.score = a->echo && a->sample.logprobs;
     d.progress = a->progress && a->stream && g->wire->progress;
     d.deadline_ns = g->deadline_ns;
@@ -617,7 +632,8 @@ submit_all(br_gen *g, br_status *st)
 
     BR_TRY(br_gen_form(g, st)); /* not kept while the prompts were read */
     while (g->n_begun < BR_MIN(n, g->n_choices))
-        BR_TRY(begin_choice(g, &g->choices[g->n_begun], st));
+        if (begin_choice(g, &g->choices[g->n_begun], st) != BR_OK)
+            return waits_for_others(g, st) ? BR_OK : st->code;
     return BR_OK;
 }
 

@@ -142,6 +142,8 @@ br_code br_gen_encode(const br_gen *g, size_t i, br_tok_work *w,
                       br_tok_ids *ids, br_status *st) BR_MUST_USE;
 /* The same into h->ids, where they were not read yet. */
 br_code br_gen_prompt(br_gen *g, size_t i, br_status *st) BR_MUST_USE;
+/* Tokens that were read beside the loop go from read to h->ids, or back. */
+void br_gen_swap_read(br_gen *g, size_t i);
 /* X-Deadline-Ms: the answer is of no use after it. 0: not said. */
 br_code br_deadline_of(const br_http_conn *c, int64_t *ns,
                        br_status *st) BR_MUST_USE;

@@ -159,6 +159,17 @@ br_gen_encode(const br_gen *g, size_t i, br_tok_work *w, br_tok_ids *ids,
     return BR_OK;
 }
 
+void
+br_gen_swap_read(br_gen *g, size_t i)
+{
+    br_tok_ids ids = g->h->ids;
+
+    if (!g->read)
+        return;
+    g->h->ids = g->read[i];
+    g->read[i] = ids;
+}
+
 br_code
 br_gen_prompt(br_gen *g, size_t i, br_status *st)
 {
@@ -166,10 +177,7 @@ br_gen_prompt(br_gen *g, size_t i, br_status *st)
 
     h->ids.n = 0;
     if (g->read) {
-        br_tok_ids spare = h->ids;
-
-        h->ids = g->read[i];
-        g->read[i] = spare;
+        br_gen_swap_read(g, i);
     } else {
         g->ask.param = br_gen_prompt_field(g);
         BR_TRY(br_gen_encode(g, i, h->work, &h->ids, st));

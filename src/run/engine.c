@@ -306,7 +306,7 @@ br_engine_submit(br_engine *e, const br_request_desc *d, br_request_id *id,
     code = enqueue(e, r, st);
     if (code == BR_OK)
         *id = r->id; /* r may be gone once the lock is */
-    else {
+    else if (code != BR_E_QUOTA || !d->comes_again) {
         e->stats.n_rejected++;
         e->tenant[d->tenant]->ledger.requests_rejected++;
     }

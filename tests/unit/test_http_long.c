@@ -225,3 +225,42 @@ TEST(a_text_without_an_answer_has_the_whole_context)
         }
     sk_close(&k);
 }
+
+/* A list of texts, one of which waits for another. Those over 16 KiB together are
+ * read beside the loop. */
+TEST(a_list_of_texts_has_no_more_waiting_than_its_tenant_may)
+{
+    br_status st = {0};
+    br_quota q;
+    sk k;
+
+    sk_open(&k, &(sk_config){.fake = {.n_slots = 4,
+                                      .n_ctx = 4096,
+                                      .n_pages = 1024,
+                                      .pooling = BR_POOLING_MEAN}});
+    for (int bytes = 9; bytes < 4000; bytes += 1200) {
+        br_str s = {0};
+        sk_answer a, b;
+        br_ledger l;
+
+        br_str_puts(&s, "{\"input\":[");
+        for (int i = 0; i < 20; i++)
+            br_str_printf(&s, "%s\"%d%s\"", i ? "," : "", i,
+                          body_of("", (size_t)bytes, ""));
+        br_str_puts(&s, "]}");
+        ck_assert(br_engine_tenant_quota(k.ek.e, 0, &q));
+        q.max_queued = 1000;
+        t_ok(br_engine_tenant_set(k.ek.e, 0, &q, &st), &st);
+        a = sk_ask(&k, "POST /v1/embeddings", "", br_str_z(&s));
+        q.max_queued = 2;
+        t_ok(br_engine_tenant_set(k.ek.e, 0, &q, &st), &st);
+        b = sk_ask(&k, "POST /v1/embeddings", "", br_str_z(&s));
+        ck_assert_msg(a.status == 200 && b.status == 200, "%d %s", b.status,
+                      b.body);
+        ck_assert_str_eq(a.body, b.body);
+        ck_assert(br_engine_ledger(k.ek.e, 0, &l));
+        ck_assert_uint_eq(l.requests_rejected, 0);
+        br_str_fini(&s);
+    }
+    sk_close(&k);
+}
