@@ -278,7 +278,7 @@ get_keep(server *s, br_status *st)
 static br_code
 get_options(server *s, br_status *st)
 {
-    BR_TRY(br_cli_tier_check(br_opt_str(s->cli, BR_OPT_on_tier), st));
+    BR_TRY(br_cli_tier_check(br_cli_tier_said(s->cli, BR_OPT_on_tier), st));
     s->config = br_http_config_default();
     s->config.host = br_opt_str(s->cli, BR_OPT_host);
     s->config.port = (uint16_t)br_opt_int(s->cli, BR_OPT_port);

@@ -96,9 +96,17 @@ print_json(br_cli *cli, const br_tier_here *t)
 }
 
 const char *
-br_cli_tier(const br_cli *cli, br_opt_id tier)
+br_cli_tier_said(const br_cli *cli, br_opt_id tier)
 {
     const char *name = br_opt_str(cli, tier);
+
+    return name && strcmp(name, "auto") == 0 ? NULL : name;
+}
+
+const char *
+br_cli_tier(const br_cli *cli, br_opt_id tier)
+{
+    const char *name = br_cli_tier_said(cli, tier);
 
     return !name && br_opt_str(cli, BR_OPT_sim) ? "amd" : name;
 }
@@ -169,7 +177,8 @@ tiers_of(const br_cli *cli)
         return br_opt_str(cli, BR_OPT_tiers);
     if (!takes[BR_OPT_tier] && !takes[BR_OPT_on_tier])
         return NULL;
-    said = br_opt_str(cli, takes[BR_OPT_tier] ? BR_OPT_tier : BR_OPT_on_tier);
+    said = br_cli_tier_said(cli,
+                            takes[BR_OPT_tier] ? BR_OPT_tier : BR_OPT_on_tier);
     return said ? said : sim ? "amd" : takes[BR_OPT_tier] ? "ref" : "cpu";
 }
 

@@ -23,7 +23,9 @@ void br_tiers_look(br_tier_here out[BR_TIERS], const char *sim);
 /* What auto picks: the best that is available. */
 const br_tier_here *br_tiers_auto(const br_tier_here t[BR_TIERS]);
 
-/* Of --tier, or AMD's where --sim names a GPU: NULL, nobody said. */
+/* Of --tier: NULL, nobody said, or auto. */
+const char *br_cli_tier_said(const br_cli *cli, br_opt_id tier);
+/* The same, or AMD's where --sim names a GPU. */
 const char *br_cli_tier(const br_cli *cli, br_opt_id tier);
 /* Where a tier of a GPU is; tier NULL for all others. */
 br_nd_where br_cli_where(const br_cli *cli, const char *tier);

@@ -352,7 +352,7 @@ print_text(const tune *t)
 static br_code
 check_tier(const tune *t, br_status *st)
 {
-    const char *tier = br_opt_str(t->cli, BR_OPT_on_tier);
+    const char *tier = br_cli_tier_said(t->cli, BR_OPT_on_tier);
 
     if (!tier || strcmp(tier, "cpu") == 0)
         return BR_OK;

@@ -510,6 +510,20 @@ TEST(doctor_and_tiers_agree_in_text_and_json)
     br_arena_fini(&a);
 }
 
+/* The word that brass tiers and doctor have for it. */
+TEST_WITHIN(run_takes_the_tier_that_auto_picks, 80)
+{
+    t_not_for_tsan("run_tells_the_same_story_for_the_same_seed");
+    t_proc r;
+
+    t_run(&r, "run", DEMO, "-p", "Once", "-n", "3", "--temp", "0", "--json",
+          "--tier", "auto");
+    ck_assert_msg(r.exit == 0, "%s", r.err);
+    ck_assert_ptr_nonnull(strstr(r.out, "\"tier\": \"cpu\""));
+    t_run(&r, "bench", DEMO, "--tier", "auto", "-p", "0", "-n", "0");
+    fails(&r, 2, "brass bench: -p 0 and -n 0: nothing to measure\n");
+}
+
 TEST(run_answers_in_a_form)
 {
     const char *dir = t_tmpdir();
