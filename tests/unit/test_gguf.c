@@ -403,6 +403,26 @@ TEST(gguf_opening_touches_no_weight)
 
 /* ---- paths -------------------------------------------------------------- */
 
+TEST(gguf_part_of_a_folder_is_told_to_be_one)
+{
+    static const char *const bytes[] = {"", "\x08", "\x08\x01\0\0\0\0\0\0{}"};
+    static const size_t n[] = {0, 1, 10};
+    const char *path =
+        t_printf("%s/model-00001-of-00002.safetensors", t_tmpdir());
+
+    for (size_t i = 0; i < BR_COUNT(n); i++) {
+        br_status st = {0};
+        br_gguf *g;
+
+        t_write(path, bytes[i], n[i]);
+        ck_assert_int_eq(br_gguf_open(&g, path, &st), BR_E_FORMAT);
+        ck_assert_str_eq(st.msg,
+                         t_printf("%s: no GGUF file, but a part of a folder: "
+                                  "name the folder",
+                                  path));
+    }
+}
+
 TEST(gguf_paths_that_are_no_files)
 {
     br_status st = {0};
