@@ -373,15 +373,16 @@ br_gguf_open(br_gguf **out, const char *path, br_status *st)
 
 /* Who names a part of a Hugging Face folder means the folder. */
 static br_code
-whole_folder(const char *path, br_code code, br_status *st)
+whole_folder(br_gguf *g, const char *path, br_code code, br_status *st)
 {
     const size_t n = strlen(path);
 
     if (code != BR_E_FORMAT || n < 12 ||
         strcmp(path + n - 12, ".safetensors") != 0 ||
-        strncmp(st->msg, "no GGUF file", 12) != 0)
+        !strstr(st->msg, "no GGUF file: "))
         return code;
     *st = (br_status){0};
+    g->named = false;
     return br_fail(st, code,
                    "no GGUF file, but a part of a folder: name the folder");
 }
@@ -399,7 +400,7 @@ br_gguf_open_told(br_gguf **out, const char *path, const br_hf_desc *d,
         is_folder(path) ? open_folder(g, path, d, st) : open_path(g, path, st);
     if (code == BR_OK)
         return BR_OK;
-    code = whole_folder(path, code, st);
+    code = whole_folder(g, path, code, st);
     if (!g->named)
         br_prefix(st, "%s", path);
     br_gguf_close(g);
