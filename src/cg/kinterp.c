@@ -43,6 +43,26 @@ ticks(const ki_warp *w)
     return l->now ? (uint64_t)l->now() : l->steps + w->steps;
 }
 
+/* Of blocks side by side, x first. */
+static uint64_t
+of_cluster(const ki_block *b, br_ksreg s)
+{
+    const uint32_t *c = b->r->cluster, *at = b->ctaid;
+    const uint32_t *grid = b->r->l->grid;
+
+    if (s <= BR_KS_CL_CTAID_Z)
+        return at[s - BR_KS_CL_CTAID_X] % c[s - BR_KS_CL_CTAID_X];
+    if (s <= BR_KS_CL_NCTAID_Z)
+        return c[s - BR_KS_CL_NCTAID_X];
+    if (s <= BR_KS_CLUSTERID_Z)
+        return at[s - BR_KS_CLUSTERID_X] / c[s - BR_KS_CLUSTERID_X];
+    if (s <= BR_KS_NCLUSTERID_Z)
+        return grid[s - BR_KS_NCLUSTERID_X] / c[s - BR_KS_NCLUSTERID_X];
+    if (s == BR_KS_CL_NCTARANK)
+        return c[0] * c[1] * c[2];
+    return at[0] % c[0] + c[0] * (at[1] % c[1] + c[1] * (at[2] % c[2]));
+}
+
 uint64_t
 ki_special(const ki_warp *w, br_ksreg s, unsigned lane)
 {
@@ -82,6 +102,20 @@ ki_special(const ki_warp *w, br_ksreg s, unsigned lane)
     case BR_KS_GLOBALTIMER: return ticks(w);
     case BR_KS_DYN_SMEM: return l->shared_bytes;
     case BR_KS_TOTAL_SMEM: return b->shared_bytes;
+    case BR_KS_CL_CTAID_X:
+    case BR_KS_CL_CTAID_Y:
+    case BR_KS_CL_CTAID_Z:
+    case BR_KS_CL_NCTAID_X:
+    case BR_KS_CL_NCTAID_Y:
+    case BR_KS_CL_NCTAID_Z:
+    case BR_KS_CLUSTERID_X:
+    case BR_KS_CLUSTERID_Y:
+    case BR_KS_CLUSTERID_Z:
+    case BR_KS_NCLUSTERID_X:
+    case BR_KS_NCLUSTERID_Y:
+    case BR_KS_NCLUSTERID_Z:
+    case BR_KS_CL_CTARANK:
+    case BR_KS_CL_NCTARANK: return of_cluster(b, s);
     case BR_KS_COUNT: break;
     }
     br_unreachable("closed list of registers");
@@ -567,8 +601,9 @@ block_turn(ki_run *r, ki_block *b, bool *progress)
         }
         any |= ki_open_barriers(b);
         *progress |= any;
+        sliced |= r->n_peers != 0; /* they may wait for another block */
     }
-    if (!any && b->n_done < b->n_threads)
+    if (!any && b->n_done < b->n_threads && !r->n_peers)
         for (uint32_t k = 0; k < b->n_warps; k++)
             for (unsigned id = 0; id < KI_BARRIERS; id++)
                 if (b->warps[k].wait[id])
@@ -586,8 +621,8 @@ drop_block(ki_block **at, size_t *n, size_t k)
     memmove(at + k, at + k + 1, (--*n - k) * sizeof *at);
 }
 
-br_code
-ki_run_grid(ki_run *r)
+static br_code
+run_blocks(ki_run *r)
 {
     const uint32_t *g = r->l->grid;
     uint64_t n = (uint64_t)g[0] * g[1] * g[2];
@@ -642,7 +677,117 @@ ki_run_grid(ki_run *r)
     return code;
 }
 
+/* The block of a cluster that has a number in it. */
+static uint64_t
+block_of(const ki_run *r, uint64_t cluster, uint32_t rank)
+{
+    const uint32_t *g = r->l->grid, *c = r->cluster;
+    const uint64_t nx = g[0] / c[0], ny = g[1] / c[1];
+    const uint64_t x = cluster % nx * c[0] + rank % c[0];
+    const uint64_t y = cluster / nx % ny * c[1] + rank / c[0] % c[1];
+    const uint64_t z = cluster / nx / ny * c[2] + rank / c[0] / c[1];
+
+    return x + g[0] * (y + g[1] * z);
+}
+
+/* One after another, until all have ended. A block that ended is gone at once: whoever
+ * reads its memory hears of it. */
+static br_code
+run_cluster(ki_run *r, ki_block **at, size_t left)
+{
+    br_code code = BR_OK;
+
+    while (code == BR_OK && left &&
+           !atomic_load_explicit(r->stop, memory_order_relaxed)) {
+        bool progress = false;
+        ki_block *one = NULL;
+
+        r->resident = left;
+        for (uint32_t k = 0; code == BR_OK && k < r->n_peers; k++) {
+            if (!at[k])
+                continue;
+            code = block_turn(r, at[k], &progress);
+            one = at[k];
+            if (code != BR_OK || one->n_done < one->n_threads)
+                continue;
+            r->peers[k] = NULL;
+            drop_block(&at[k], &(size_t){1}, 0);
+            at[k] = NULL;
+            progress = true;
+            left--;
+            one = NULL;
+        }
+        if (code == BR_OK && left && !ki_open_cluster(r) && !progress && one)
+            code = ki_deadlock(r, one);
+    }
+    return code;
+}
+
+/* Clusters of several blocks, one at a time. */
+static br_code
+run_clusters(ki_run *r)
+{
+    const uint32_t *g = r->l->grid;
+    const uint64_t n = (uint64_t)g[0] * g[1] * g[2] / r->n_peers;
+    ki_block *at[BR_KMAX_CLUSTER] = {0};
+    br_code code = BR_OK;
+
+    for (uint64_t c; code == BR_OK && (c = take_block(r)) < n;) {
+        for (uint32_t k = 0; code == BR_OK && k < r->n_peers; k++) {
+            r->peers[k] = at[k] = br_try_calloc(1, sizeof *at[k]);
+            code = at[k] ? block_new(r, at[k], block_of(r, c, k))
+                         : br_fail(r->st, BR_E_OOM, "out of memory");
+        }
+        if (code == BR_OK)
+            code = run_cluster(r, at, r->n_peers);
+        for (uint32_t k = 0; k < r->n_peers; k++)
+            if (at[k])
+                drop_block(&at[k], &(size_t){1}, 0);
+        memset(at, 0, sizeof at);
+        if (atomic_load_explicit(r->stop, memory_order_relaxed))
+            break;
+    }
+    return code;
+}
+
+br_code
+ki_run_grid(ki_run *r)
+{
+    if (r->n_peers)
+        return run_clusters(r);
+    return run_blocks(r);
+}
+
 /* ---- launches ----------------------------------------------------------- */
+
+/* Blocks of a cluster: what the launch says, or the kernel; else one. */
+uint32_t
+br_kcluster(const br_klaunch *l, uint32_t c[3])
+{
+    const uint32_t *f = l->image->m->fns.at[l->fn].cluster;
+    uint32_t n = 1;
+
+    for (int d = 0; d < 3; d++) {
+        c[d] = l->cluster[d] ? l->cluster[d] : f[d] ? f[d] : 1;
+        n = c[d] > BR_KMAX_CLUSTER ? UINT32_MAX / BR_KMAX_CLUSTER : n * c[d];
+    }
+    return n;
+}
+
+static br_code
+check_cluster(const br_klaunch *l, br_status *st)
+{
+    const uint32_t *f = l->image->m->fns.at[l->fn].cluster;
+    uint32_t c[3], n = br_kcluster(l, c);
+
+    for (int d = 0; d < 3; d++)
+        if (n > BR_KMAX_CLUSTER || l->grid[d] % c[d] || (f[d] && f[d] != c[d]))
+            return br_fail(st, BR_E_USAGE,
+                           "clusters of %u x %u x %u blocks: the kernel's, at "
+                           "most %d, and they fill the grid",
+                           c[0], c[1], c[2], BR_KMAX_CLUSTER);
+    return BR_OK;
+}
 
 br_code
 ki_check_launch(const br_klaunch *l, br_status *st)
@@ -666,6 +811,7 @@ ki_check_launch(const br_klaunch *l, br_status *st)
                 "a block of %u x %u x %u threads: at most %d, %d, %d",
                 l->block[0], l->block[1], l->block[2], BR_KMAX_BLOCK,
                 BR_KMAX_BLOCK, BR_KMAX_BLOCK / 16);
+    BR_TRY(check_cluster(l, st));
     if (threads > BR_KMAX_BLOCK)
         return br_fail(st, BR_E_USAGE, "a block of %llu threads, over %d",
                        (unsigned long long)threads, BR_KMAX_BLOCK);
@@ -705,7 +851,9 @@ br_code
 ki_run_init(ki_run *r)
 {
     const br_klaunch *l = r->l;
+    const uint32_t n = br_kcluster(l, r->cluster);
 
+    r->n_peers = n > 1 ? n : 0;
     r->no_shared =
         !l->shared_bytes && !ki_says_shared(r->m, &r->m->fns.at[l->fn]);
     r->fns = br_try_calloc(r->m->fns.n + 1, sizeof *r->fns);

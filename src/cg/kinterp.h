@@ -81,7 +81,9 @@ typedef struct br_klaunch {
     const char *file;   /* for messages; may be NULL */
     const char *ptx;    /* what the image was read from; NULL: no PTX */
     uint64_t max_steps; /* instructions of a warp; 0: no end */
-    unsigned threads;   /* of ours, for native code; 0: as processors */
+    uint32_t
+        cluster[3];   /* blocks of a cluster; 0: as the kernel says, or one */
+    unsigned threads; /* of ours, for native code; 0: as processors */
     void (*print)(void *arg, const char *text, size_t n); /* printf */
     void (*finding)(void *arg, const char *text);         /* a line */
     int64_t (*now)(void); /* the clocks; NULL: they count instructions */
@@ -97,6 +99,7 @@ typedef struct br_klaunch {
     char outside[240];        /* out: the first access to a gap, let through */
 } br_klaunch;
 
+uint32_t br_kcluster(const br_klaunch *l, uint32_t c[3]);
 /* BR_E_FAULT: the kernel did what stops a processor (the message says where).
  * Findings of check do not stop it. */
 br_code br_kinterp_run(br_klaunch *l, br_status *st) BR_MUST_USE;

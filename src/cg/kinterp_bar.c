@@ -145,6 +145,34 @@ full(const ki_block *b, unsigned id)
     return n >= all;
 }
 
+/* All lanes that are left in all blocks wait there. */
+static bool
+cluster_full(const ki_run *r)
+{
+    uint32_t some = 0;
+
+    for (uint32_t p = 0; p < r->n_peers; p++)
+        for (uint32_t k = 0; r->peers[p] && k < r->peers[p]->n_warps; k++) {
+            const ki_warp *w = &r->peers[p]->warps[k];
+
+            if (w->wait[KI_OF_CLUSTER] != w->live)
+                return false;
+            some |= w->live;
+        }
+    return some != 0;
+}
+
+bool
+ki_open_cluster(ki_run *r)
+{
+    if (!cluster_full(r))
+        return false;
+    for (uint32_t p = 0; p < r->n_peers; p++)
+        if (r->peers[p])
+            release(r->peers[p], KI_OF_CLUSTER);
+    return true;
+}
+
 bool
 ki_open_barriers(ki_block *b)
 {
@@ -153,7 +181,7 @@ ki_open_barriers(ki_block *b)
     for (uint32_t left = b->used; left; left &= left - 1) {
         unsigned id = (unsigned)__builtin_ctz(left);
 
-        if (!full(b, id))
+        if ((id == KI_OF_CLUSTER && b->r->n_peers) || !full(b, id))
             continue;
         release(b, id);
         any = true;

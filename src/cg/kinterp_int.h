@@ -7,7 +7,10 @@
 
 #include <stdatomic.h>
 
-enum { KI_LANES = 32, KI_BARRIERS = 16, KI_MAX_FRAMES = 256 };
+enum { KI_LANES = 32, KI_BARRIERS = 17, KI_MAX_FRAMES = 256 };
+/* The last barrier is the cluster's. A block's number there is in an address from this
+ * bit on, one more than it is; 0 is the block that asks. */
+enum { KI_OF_CLUSTER = BR_KBAR_CLUSTER, KI_RANK_BIT = 24 };
 
 /* Windows of the generic address space, where no memory of a host can lie. */
 #define KI_SHARED 0x4000000300000000ull
@@ -98,11 +101,14 @@ typedef struct ki_run {
     size_t last;                /* the region found last */
     uint8_t *heap;
     uint64_t heap_top;
-    _Atomic uint64_t *next;      /* block to start; shared by the workers */
-    uint64_t mine, mine_end;     /* blocks taken, not begun */
-    uint32_t batch;              /* blocks to take at a time; 0: one */
-    size_t resident;             /* blocks that are under way */
-    _Atomic bool *stop;          /* another worker failed */
+    _Atomic uint64_t *next;  /* block to start; shared by the workers */
+    uint64_t mine, mine_end; /* blocks taken, not begun */
+    uint32_t batch;          /* blocks to take at a time; 0: one */
+    size_t resident;         /* blocks that are under way */
+    uint32_t cluster[3];     /* blocks of one */
+    struct ki_block *peers[BR_KMAX_CLUSTER]; /* of it, NULL: ended */
+    uint32_t n_peers;                        /* 0: none has several */
+    _Atomic bool *stop;                      /* another worker failed */
     const struct br_x86 *native; /* machine code; NULL: interpreted */
     const struct x86_fn *wide;   /* and of whole blocks, or NULL */
     bool no_shared;              /* the kernel cannot reach shared memory */
@@ -158,7 +164,9 @@ void ki_run_fini(ki_run *r);
 
 /* kinterp_bar.c */
 void ki_barrier(ki_run *r, ki_warp *w, const br_kins *i, uint32_t exec);
-bool ki_open_barriers(ki_block *b); /* those that are full; whether any was */
+bool ki_open_barriers(ki_block *b);
+bool ki_open_cluster(ki_run *r);
+/* that barrier of all blocks of one */ /* those that are full; whether any was */
 br_code ki_deadlock(ki_run *r, ki_block *b); /* says who waits */
 
 /* kinterp_call.c */

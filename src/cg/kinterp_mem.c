@@ -164,10 +164,21 @@ ki_local_room(ki_run *r, ki_warp *w, uint64_t bytes)
     return BR_OK;
 }
 
+/* The block of the cluster whose shared memory an address is of; NULL: it has ended, or
+ * there is none. */
+static const ki_block *
+peer(const ki_run *r, uint64_t addr)
+{
+    const uint64_t rank = (addr >> KI_RANK_BIT) - 1;
+
+    return rank < r->n_peers ? r->peers[rank] : NULL;
+}
+
 void *
 ki_at(ki_run *r, ki_warp *w, unsigned space, uint64_t addr, unsigned bytes,
       ki_access how)
 {
+    const ki_block *b = w->b;
     uint64_t room;
     uint8_t *base;
 
@@ -186,8 +197,12 @@ ki_at(ki_run *r, ki_warp *w, unsigned space, uint64_t addr, unsigned bytes,
     }
     switch (space) {
     case BR_KM_SPACE_SHARED:
-        room = w->b->shared_bytes;
-        base = w->b->shared;
+        if (addr >> KI_RANK_BIT && r->n_peers) {
+            b = peer(r, addr);
+            addr &= (1u << KI_RANK_BIT) - 1;
+        }
+        room = b ? b->shared_bytes : 0;
+        base = b ? b->shared : NULL;
         break;
     case BR_KM_SPACE_LOCAL:
         room = w->local_bytes;
@@ -203,16 +218,23 @@ ki_at(ki_run *r, ki_warp *w, unsigned space, uint64_t addr, unsigned bytes,
     if (addr > room || room - addr < bytes ||
         (space == BR_KM_SPACE_PARAM && how != KI_READ)) {
         r->l->fault = BR_KFAULT_ADDRESS;
-        ki_fault(r,
-                 "%s of %u bytes at 0x%llx of %s memory, which has %llu bytes",
-                 ki_how_text(how), bytes, (unsigned long long)addr,
-                 space == BR_KM_SPACE_SHARED  ? "shared"
-                 : space == BR_KM_SPACE_LOCAL ? "local"
-                                              : "parameter",
-                 (unsigned long long)room);
+        if (!b)
+            ki_fault(r,
+                     "%s of %u bytes at 0x%llx of the shared memory of a block "
+                     "that has ended, or is none of the cluster",
+                     ki_how_text(how), bytes, (unsigned long long)addr);
+        else
+            ki_fault(
+                r,
+                "%s of %u bytes at 0x%llx of %s memory, which has %llu bytes",
+                ki_how_text(how), bytes, (unsigned long long)addr,
+                space == BR_KM_SPACE_SHARED  ? "shared"
+                : space == BR_KM_SPACE_LOCAL ? "local"
+                                             : "parameter",
+                (unsigned long long)room);
         return NULL;
     }
-    if (r->l->check && space == BR_KM_SPACE_SHARED)
+    if (r->l->check && space == BR_KM_SPACE_SHARED && b == w->b)
         ki_check_shared(r, w, addr, bytes, how);
     if (r->l->check && space == BR_KM_SPACE_LOCAL)
         ki_check_local(r, w, addr, bytes, how);

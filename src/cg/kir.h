@@ -154,6 +154,7 @@ typedef struct br_kparam {
     bool result;
 } br_kparam;
 
+enum { BR_KBAR_CLUSTER = 16, BR_KMAX_CLUSTER = 16 };
 typedef struct br_kfn {
     br_text name;
     bool entry, external; /* external: no body */
@@ -161,7 +162,8 @@ typedef struct br_kfn {
     uint32_t param_bytes; /* of an entry: its parameter block */
     uint32_t frame_bytes; /* of local memory, parameters of a call included */
     uint32_t max_threads, req_threads; /* 0: not said */
-    BR_VEC(br_kparam) params;          /* results first */
+    uint32_t cluster[3]; /* blocks that a cluster has to have; 0: not said */
+    BR_VEC(br_kparam) params; /* results first */
     BR_VEC(br_kval) vals;
     BR_VEC(br_kins) ins;
     BR_VEC(uint32_t) args;

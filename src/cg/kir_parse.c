@@ -222,6 +222,9 @@ func_line(parser *p)
                        : br_text_is(w, "frame_bytes") ? &p->f->frame_bytes
                        : br_text_is(w, "max_threads") ? &p->f->max_threads
                        : br_text_is(w, "req_threads") ? &p->f->req_threads
+                       : br_text_is(w, "cluster_x")   ? &p->f->cluster[0]
+                       : br_text_is(w, "cluster_y")   ? &p->f->cluster[1]
+                       : br_text_is(w, "cluster_z")   ? &p->f->cluster[2]
                                                       : NULL;
 
         if (br_text_is(w, "entry"))

@@ -149,6 +149,9 @@ br_kfn_print(const br_kir *m, const br_kfn *f, br_str *out)
         br_str_printf(out, " max_threads %u", f->max_threads);
     if (f->req_threads)
         br_str_printf(out, " req_threads %u", f->req_threads);
+    if (f->cluster[0])
+        br_str_printf(out, " cluster_x %u cluster_y %u cluster_z %u",
+                      f->cluster[0], f->cluster[1], f->cluster[2]);
     br_str_putc(out, '\n');
     for (size_t i = 0; i < f->params.n; i++) {
         const br_kparam *q = &f->params.at[i];

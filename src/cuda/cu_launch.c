@@ -163,6 +163,7 @@ takes_turns(const br_ktarget *t)
 static br_code
 exec(const run *r, br_klaunch *l, br_status *st)
 {
+    uint32_t cluster[3];
     br_code code;
 
     br_mutex_lock(&bc_rt.exec);
@@ -170,7 +171,8 @@ exec(const run *r, br_klaunch *l, br_status *st)
         make_code(r->mod);
     /* Clocks go at the 1 GHz of the properties; the others count by themselves. */
     l->now = takes_turns(r->mod->on) ? br_now_ns : NULL;
-    code = r->mod->code && (!r->cooperative || takes_turns(r->mod->on))
+    code = r->mod->code && ((!r->cooperative && br_kcluster(l, cluster) == 1) ||
+                            takes_turns(r->mod->on))
                ? r->mod->on->launch(r->mod->code, l, st)
                : br_kinterp_run(l, st);
     br_mutex_unlock(&bc_rt.exec);
@@ -243,6 +245,28 @@ static_shared(const struct CUfunc_st *f)
     return (size_t)f->mod->at->shared[f->fn];
 }
 
+/* Eight blocks, as any program may have; more where the kernel's attribute allows it. The
+ * kernel's own size is the one. */
+static cudaError_t
+check_cluster(const bc_launch *l, const br_kfn *f)
+{
+    uint64_t n = 1;
+
+    for (int k = 0; k < 3; k++) {
+        const uint32_t c = l->cluster[k] ? l->cluster[k] : f->cluster[k];
+
+        if (c && (c > BR_KMAX_CLUSTER || l->grid[k] % c ||
+                  (f->cluster[k] && f->cluster[k] != c)))
+            return cudaErrorInvalidClusterSize;
+        n *= BR_MAX(c, 1u);
+    }
+    if (n > 1 && l->cooperative) /* they run one after another */
+        return cudaErrorNotSupported;
+    return n > (l->f->large_clusters ? BR_KMAX_CLUSTER : 8)
+               ? cudaErrorInvalidClusterSize
+               : cudaSuccess;
+}
+
 static cudaError_t
 check(const bc_launch *l)
 {
@@ -250,6 +274,7 @@ check(const bc_launch *l)
     uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
     uint64_t blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
     uint64_t most = (uint64_t)BR_MAX(l->f->max_dynamic, BC_MAX_SHARED);
+    cudaError_t e;
     int active;
 
     for (int k = 0; k < 3; k++)
@@ -264,6 +289,9 @@ check(const bc_launch *l)
         return cudaErrorInvalidValue;
     if (l->shared > most || l->shared + static_shared(l->f) > bc_shared_optin())
         return cudaErrorInvalidValue;
+    e = check_cluster(l, f);
+    if (e != cudaSuccess)
+        return e;
     if (!l->cooperative)
         return cudaSuccess;
     bc_occupancy(l->f, (int)threads, l->shared, &active);
@@ -302,6 +330,7 @@ bc_launch_op(const bc_launch *l, void **payload)
                         .shared_bytes = (uint32_t)l->shared};
     memcpy(r->l.grid, l->grid, sizeof l->grid);
     memcpy(r->l.block, l->block, sizeof l->block);
+    memcpy(r->l.cluster, l->cluster, sizeof l->cluster);
     for (size_t k = 0; l->args && k < f->params.n; k++)
         memcpy(r->params + f->params.at[k].offset, l->args[k],
                f->params.at[k].bytes);
@@ -355,9 +384,12 @@ bc_launch_attr(bc_launch *l, const cudaLaunchAttribute *a)
         l->cooperative = v->cooperative != 0;
         return cudaSuccess;
     case cudaLaunchAttributeClusterDimension:
-        return v->clusterDim.x > 1 || v->clusterDim.y > 1 || v->clusterDim.z > 1
-                   ? cudaErrorNotSupported
-                   : cudaSuccess;
+        l->cluster[0] = v->clusterDim.x;
+        l->cluster[1] = v->clusterDim.y;
+        l->cluster[2] = v->clusterDim.z;
+        return l->cluster[0] && l->cluster[1] && l->cluster[2]
+                   ? cudaSuccess
+                   : cudaErrorInvalidValue;
     case cudaLaunchAttributeIgnore:
     case cudaLaunchAttributeAccessPolicyWindow:
     case cudaLaunchAttributeSynchronizationPolicy:
@@ -410,7 +442,12 @@ bc_attributes(struct CUfunc_st *f, cudaFuncAttributes *a)
         .binaryVersion = 80,
         .maxDynamicSharedSizeBytes =
             BR_MAX(f->max_dynamic, BC_MAX_SHARED - (int)static_shared(f)),
-        .preferredShmemCarveout = f->carveout};
+        .preferredShmemCarveout = f->carveout,
+        .clusterDimMustBeSet = k->cluster[0] != 0,
+        .requiredClusterWidth = (int)k->cluster[0],
+        .requiredClusterHeight = (int)k->cluster[1],
+        .requiredClusterDepth = (int)k->cluster[2],
+        .nonPortableClusterSizeAllowed = f->large_clusters};
     for (size_t v = 0; v < f->mod->m->vars.n; v++)
         if (f->mod->m->vars.at[v].space == BR_KM_SPACE_CONST)
             a->constSizeBytes += (size_t)f->mod->m->vars.at[v].bytes;
@@ -431,6 +468,11 @@ bc_set_attribute(struct CUfunc_st *f, cudaFuncAttribute attr, int value)
             return cudaErrorInvalidValue;
         f->carveout = value;
         return cudaSuccess;
+    case cudaFuncAttributeNonPortableClusterSizeAllowed:
+        f->large_clusters = value != 0;
+        return cudaSuccess;
+    case cudaFuncAttributeClusterSchedulingPolicyPreference:
+        return cudaSuccess; /* a hint */
     default: return cudaErrorInvalidValue;
     }
 }

@@ -220,6 +220,7 @@ struct CUfunc_st {
     uint32_t fn; /* when found */
     bool found;
     int max_dynamic, carveout;
+    bool large_clusters; /* of over 8 blocks */
 };
 typedef struct bc_var {
     const void *host;
@@ -254,8 +255,9 @@ typedef struct bc_launch {
     uint32_t grid[3], block[3];
     size_t shared;
     bool cooperative;
-    void **args;        /* one pointer for each parameter, or */
-    const void *packed; /* the parameters themselves */
+    uint32_t cluster[3]; /* 0: as the kernel says */
+    void **args;         /* one pointer for each parameter, or */
+    const void *packed;  /* the parameters themselves */
     size_t packed_bytes;
 } bc_launch;
 const br_kcache *bc_cache(void);

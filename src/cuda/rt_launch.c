@@ -369,8 +369,17 @@ cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void *fn,
     BC_KERNEL(fn, available(bytes, f, blocks, block_size));
 }
 
-/* A cluster is one block: so many of them run beside each other, and no size above that
- * one is there. */
+/* As many as there is room for all their blocks. */
+static unsigned
+cluster_size(const bc_launch *l, struct CUfunc_st *f)
+{
+    unsigned n = 1;
+
+    for (int k = 0; k < 3; k++)
+        n *= BR_MAX(l->cluster[k] ? l->cluster[k] : bc_kfn(f)->cluster[k], 1u);
+    return n;
+}
+
 static cudaError_t
 active_clusters(int *clusters, struct CUfunc_st *f, const cudaLaunchConfig_t *c)
 {
@@ -386,7 +395,8 @@ active_clusters(int *clusters, struct CUfunc_st *f, const cudaLaunchConfig_t *c)
     if (e == cudaSuccess)
         e = bc_occupancy(f, (int)threads, c->dynamicSmemBytes, clusters);
     if (e == cudaSuccess)
-        *clusters *= bc_device()->multiProcessorCount;
+        *clusters = *clusters * bc_device()->multiProcessorCount /
+                    (int)cluster_size(&l, f);
     return e;
 }
 
@@ -405,7 +415,8 @@ cudaOccupancyMaxPotentialClusterSize(int *size, const void *fn,
 {
     if (!size || !config)
         return bc_end(cudaErrorInvalidValue);
-    BC_KERNEL(fn, ((void)f, *size = 1, cudaSuccess));
+    BC_KERNEL(fn,
+              (*size = f->large_clusters ? BR_KMAX_CLUSTER : 8, cudaSuccess));
 }
 
 /* ---- streams, events ---------------------------------------------------- */

@@ -786,3 +786,52 @@ TEST(kernel_atomics_of_16_bytes)
            1, 1, false);
     ck_assert_msg(strstr(r->st.msg, "lign") != NULL, "%s", r->st.msg);
 }
+
+/* Clusters of two: an arrival at another block's mbarrier, an atomic in its memory, whose
+ * an address is; and who waits for ever is told so. */
+TEST(kernel_blocks_of_a_cluster_reach_each_other)
+{
+    static const char text[] =
+        ".entry k(.param .u64 out) .explicitcluster .reqnctapercluster 2,1 {\n"
+        ".reg .b64 a, b, m; .reg .b32 r, o, t, u, v; .reg .pred p, q;\n"
+        ".shared .align 8 .b64 bar; .shared .align 4 .b32 s;\n"
+        "ld.param.u64 a, [out]; mov.u32 t, %tid.x;\n"
+        "mov.u32 r, %cluster_ctarank; xor.b32 o, r, 1;\n"
+        "setp.ne.u32 p, t, 0; @p bra S; mbarrier.init.shared.b64 [bar], 64;\n"
+        "st.shared.u32 [s], 0; S: barrier.cluster.arrive.release;\n"
+        "barrier.cluster.wait.acquire; mov.u32 u, s;\n"
+        "mapa.shared::cluster.u32 v, u, o;\n"
+        "red.relaxed.cluster.shared::cluster.add.u32 [v], 3;\n"
+        "mov.u32 u, bar; mapa.shared::cluster.u32 v, u, o;\n"
+        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [v];\n"
+        "W: mbarrier.try_wait.parity.shared.b64 q, [bar], 0; @!q bra W;\n"
+        "getctarank.shared::cluster.u32 o, v; @p ret;\n"
+        "mov.u32 u, %ctaid.x; mul.wide.u32 b, u, 16; add.u64 a, a, b;\n"
+        "ld.shared.u32 v, [s]; st.global.v2.u32 [a], {v, o};\n"
+        "mov.u32 u, %clusterid.x; st.global.v2.u32 [a+8], {r, u}; ret; }\n";
+    static const uint32_t want[] = {192, 1, 0, 0, 192, 0, 1, 0,
+                                    192, 1, 0, 1, 192, 0, 1, 1};
+    result *r = t_keep(malloc(sizeof *r));
+
+    t_ok(launch(r, text, 4, 64, false), &r->st);
+    ck_assert_mem_eq(r->out, want, sizeof want);
+    launch(r, text, 3, 64, false);
+    ck_assert_msg(strstr(r->st.msg, "they fill the grid") != NULL, "%s",
+                  r->st.msg);
+    launch(r,
+           ".entry k(.param .u64 out) .reqnctapercluster 2, 1, 1 {\n"
+           ".reg .b32 r; .reg .pred p; mov.u32 r, %cluster_ctarank;\n"
+           "setp.eq.u32 p, r, 0; @p bra A;\nbarrier.cluster.arrive;\n"
+           "barrier.cluster.wait;\nret; A: bar.sync 1, 96; ret; }\n",
+           2, 64, false);
+    ck_assert_msg(strstr(r->st.msg, "deadlock") != NULL, "%s", r->st.msg);
+    launch(r,
+           ".entry k(.param .u64 out) .reqnctapercluster 2, 1, 1 {\n"
+           ".reg .b64 a; .shared .align 16 .b8 s[32]; ld.param.u64 a, [out];\n"
+           "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+           ".multicast::cluster [s], [a], 16, [s+16], 3; ret; }\n",
+           2, 1, false);
+    ck_assert_msg(strstr(r->st.msg, "copies to several blocks") &&
+                      strstr(r->st.msg, "line "),
+                  "%s", r->st.msg);
+}

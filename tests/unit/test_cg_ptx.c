@@ -277,21 +277,32 @@ static const struct {
      "registers does not fit"},
 };
 
-/* Blocks of a cluster would have to run together: not so, and not silently. */
-TEST(ptx_clusters_have_one_block)
+/* How many blocks a cluster has to have; what no cluster can have is refused. */
+TEST(ptx_clusters_have_some_blocks)
 {
-    static const char *const dims[] = {"1", "1, 1, 1", "1, 2, 1", "2"};
+    static const struct {
+        const char *text;
+        uint32_t want[3];
+    } dims[] = {{"1", {1, 1, 1}}, {"1, 2, 1", {1, 2, 1}},
+                {"2", {2, 1, 1}}, {"4,2,2", {4, 2, 2}},
+                {"17", {0}},      {"1, 0", {0}}};
 
-    for (unsigned k = 0; k < BR_COUNT(dims); k++) {
+    for (size_t k = 0; k < BR_COUNT(dims); k++) {
         const char *text = t_printf(
             HEAD ".entry k()\n.explicitcluster\n.reqnctapercluster %s\n{\n"
                  "ret;\n}\n",
-            dims[k]);
-        br_kir *m = ptx_load(text);
+            dims[k].text);
+        br_status st = {0};
+        br_kir *m;
 
-        ck_assert_uint_eq(m->notes.n, k > 1);
-        if (k > 1)
-            ck_assert(strstr(m->notes.at[0].text.p, "one block") != NULL);
+        if (br_ptx_parse(&m, text, strlen(text), NULL, &st) != BR_OK) {
+            ck_assert_msg(strstr(st.msg, "1 to 16 blocks") != NULL, "%s",
+                          st.msg);
+            ck_assert_uint_eq(dims[k].want[0], 0);
+            continue;
+        }
+        ck_assert_mem_eq(m->fns.at[0].cluster, dims[k].want,
+                         sizeof dims[k].want);
         br_kir_free(m);
     }
 }

@@ -214,6 +214,7 @@ gm_op gm_lane_id(gm_fn *g);
 bool gm_vote(gm_fn *g, const br_kins *i); /* these two as gm_select_mem */
 bool gm_shuffle(gm_fn *g, const br_kins *i);
 bool gm_wmma(gm_fn *g, const br_kins *i); /* of gm_is_wmma */
+int64_t gm_of_one(int64_t sreg);          /* as of a cluster of one block */
 bool gm_place_shared(gm_fn *g);
 /* Says what it is and, of waves of 64 lanes, that others may have code for it. */
 void gm_refuse(gm_fn *g, const br_kins *i);

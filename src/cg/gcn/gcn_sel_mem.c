@@ -312,7 +312,7 @@ clocks(gm_fn *g, const br_kins *i)
 static bool
 special(gm_fn *g, const br_kins *i)
 {
-    int64_t r = i->imm;
+    int64_t r = gm_of_one(i->imm);
 
     if (r >= BR_KS_TID_X && r <= BR_KS_TID_Z)
         GM(g, "v_mov_b32", gm_res(g, i, 0),

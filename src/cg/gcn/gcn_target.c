@@ -83,6 +83,20 @@ begin(gm_fn *g)
     return true;
 }
 
+/* A cluster is one block there: its registers are others, or 0 and 1. */
+int64_t
+gm_of_one(int64_t r)
+{
+    if (r >= BR_KS_CLUSTERID_X && r <= BR_KS_CLUSTERID_Z)
+        return r - BR_KS_CLUSTERID_X + BR_KS_CTAID_X;
+    if (r >= BR_KS_NCLUSTERID_X && r <= BR_KS_NCLUSTERID_Z)
+        return r - BR_KS_NCLUSTERID_X + BR_KS_NCTAID_X;
+    if (r < BR_KS_CL_CTAID_X)
+        return r;
+    return r <= BR_KS_CL_CTAID_Z || r == BR_KS_CL_CTARANK ? BR_KS_SMID
+                                                          : BR_KS_NSMID;
+}
+
 static bool
 asks_one_id(const br_kfn *f)
 {
@@ -257,6 +271,12 @@ br_gcn_compile(br_gcn_compiled *out, const br_gcn_isa *isa, const br_kir *m,
     if (isa->wave64 && isa->cpu->wmma) /* matrices lie otherwise in 64 lanes */
         return br_fail(st, BR_E_UNSUPPORTED,
                        "v_wmma is made for waves of 32 lanes alone");
+    f = &m->fns.at[fn];
+    if (f->cluster[0] * f->cluster[1] * f->cluster[2] > 1)
+        return br_fail(st, BR_E_UNSUPPORTED,
+                       "%.*s: line %u: clusters of several blocks are not on "
+                       "AMD processors",
+                       (int)f->name.n, f->name.p, f->line);
     BR_TRY(gm_lower(&own, m, fn, isa, st));
     f = &own->fns.at[0];
     g.m = own;

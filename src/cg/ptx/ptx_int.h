@@ -268,6 +268,8 @@ uint32_t px_from_lane(px_lower *l, uint32_t v, uint32_t lane);
 /* Of m8n8 whose lines are four lanes each: the first lane of A's line lane / 4, and of
  * B's line 2 (lane % 4). */
 void px_lines(px_lower *l, uint32_t *row, uint32_t *col);
+/* A shared address that is one only where a cluster has one block. */
+uint32_t px_if_alone(px_lower *l, uint32_t addr);
 uint32_t px_resize(px_lower *l, uint32_t v, br_kclass to, bool is_signed);
 unsigned px_space(const px_opcode *o);
 uint32_t px_atom_op(const px_opcode *o); /* .add, ... as modifiers of KIR */

@@ -596,9 +596,6 @@ lower_blocks(px_lower *l)
         enter(l, b);
         if (b == 0)
             params_in_registers(l, false);
-        if (b == 0 && l->p->cluster > 1)
-            BR_TRY(trap_here(l, l->f->line,
-                             ".reqnctapercluster: clusters have one block"));
         for (unsigned r = 0; k->after_call && r < l->n_ret; r++)
             frame_load(l, l->ret[r].reg, l->ret[r].at);
         l->n_ret = 0;

@@ -751,13 +751,6 @@ px_l_cvt(px_lower *l, const px_ins *ins)
     return px_dst(l, px_op(l, ins, 0), to, cvt_one(l, to, from, v));
 }
 
-/* The number of the block in its cluster. */
-bool
-px_l_first(px_lower *l, const px_ins *ins)
-{
-    return px_dst(l, px_op(l, ins, 0), BR_KT_B32, px_k(l, BR_KC_B32, 0));
-}
-
 /* A policy of caches says nothing here. */
 bool
 px_l_policy(px_lower *l, const px_ins *ins)

@@ -321,6 +321,77 @@ px_l_cvta(px_lower *l, const px_ins *ins)
     return px_dst(l, px_op(l, ins, 0), t, a);
 }
 
+/* Of another block's shared memory the address has that block's number in the cluster,
+ * and one, from bit 24 on; of this one's it is what it was. */
+enum { RANK_BIT = 24 };
+
+static uint32_t
+own_rank(px_lower *l)
+{
+    br_kins i = {.op = BR_K_SREG, .type = BR_KT_B32, .imm = BR_KS_CL_CTARANK};
+
+    return px_emit(l, &i, NULL);
+}
+
+static uint32_t
+choose(px_lower *l, unsigned type, uint32_t a, uint32_t b, uint32_t x,
+       uint32_t y)
+{
+    br_kins i = {.op = BR_K_SETP, .type = BR_KT_U32, .n_arg = 2};
+    uint32_t args[3] = {x, y};
+
+    i.mods = br_kmod_put(BR_KF_CMP, BR_KM_CMP_EQ);
+    args[2] = px_emit(l, &i, (uint32_t[]){a, b});
+    return px_do(l, BR_K_SELECT, type, args, 3);
+}
+
+uint32_t
+px_if_alone(px_lower *l, uint32_t addr)
+{
+    br_kins i = {.op = BR_K_SREG, .type = BR_KT_B32, .imm = BR_KS_CL_NCTARANK};
+
+    return choose(l, BR_KT_B64, px_emit(l, &i, NULL), px_k(l, BR_KC_B32, 1),
+                  addr, px_k(l, BR_KC_B64, 0xfffff0));
+}
+
+/* mapa d, a, rank */
+bool
+px_l_mapa(px_lower *l, const px_ins *ins)
+{
+    const unsigned t = l->opc->types[0];
+    const bool wide = t == BR_KT_U64;
+    const br_kclass c = wide ? BR_KC_B64 : BR_KC_B32;
+    const unsigned bits = wide ? BR_KT_B64 : BR_KT_B32;
+    uint32_t a, rank, far;
+
+    if ((t != BR_KT_U32 && !wide) || l->opc->n_types != 1 || ins->n_op != 3)
+        return PX_NO(l, "an address has 32 or 64 bits");
+    if (!PX_SRC(l, ins, 1, t, &a) || !PX_SRC(l, ins, 2, BR_KT_B32, &rank))
+        return false;
+    far = px_do2(l, BR_K_ADD, BR_KT_U32, rank, px_k(l, BR_KC_B32, 1));
+    far = px_do2(l, BR_K_SHL, BR_KT_B32, far, px_k(l, BR_KC_B32, RANK_BIT));
+    far = px_do2(
+        l, BR_K_OR, bits, px_resize(l, far, c, false),
+        px_do2(l, BR_K_AND, bits, a, px_k(l, c, ~(0xffull << RANK_BIT))));
+    return px_dst(l, px_op(l, ins, 0), t,
+                  choose(l, bits, rank, own_rank(l), a, far));
+}
+
+/* The number of the block in its cluster. */
+bool
+px_l_first(px_lower *l, const px_ins *ins)
+{
+    uint32_t a, own = own_rank(l), rank;
+
+    if (!PX_SRC(l, ins, 1, l->opc->types[0], &a))
+        return false;
+    a = px_resize(l, a, BR_KC_B32, false);
+    rank = px_do2(l, BR_K_SHR, BR_KT_U32, a, px_k(l, BR_KC_B32, RANK_BIT));
+    a = px_do2(l, BR_K_SUB, BR_KT_U32, rank, px_k(l, BR_KC_B32, 1));
+    a = choose(l, BR_KT_B32, rank, px_k(l, BR_KC_B32, 0), own, a);
+    return px_dst(l, px_op(l, ins, 0), BR_KT_B32, a);
+}
+
 bool
 px_l_issp(px_lower *l, const px_ins *ins)
 {

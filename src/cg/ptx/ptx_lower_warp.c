@@ -289,10 +289,11 @@ px_l_bar(px_lower *l, const px_ins *ins)
     unsigned n = ins->n_op - red * 2u, c;
     uint32_t args[3];
 
-    if (px_has(o, PM_CLUSTER)) { /* of one block: who waits waits for all */
+    if (px_has(o,
+               PM_CLUSTER)) { /* who waits waits for all, who comes does not */
         if (px_has(o, PM_WAIT) == px_has(o, PM_ARRIVE) || ins->n_op)
             return PX_NO(l, "this barrier is not supported");
-        args[0] = px_k(l, BR_KC_B32, 15);
+        args[0] = px_k(l, BR_KC_B32, BR_KBAR_CLUSTER);
         args[1] = px_k(l, BR_KC_B32, 0);
         if (px_has(o, PM_WAIT))
             px_emit(l, &i, args);
@@ -328,7 +329,7 @@ px_l_bar(px_lower *l, const px_ins *ins)
 /* ---- copies and their barriers ------------------------------------------ */
 
 /* cp.async.bulk: [to], [from], bytes, [mbarrier] or, out of shared memory, in a
- * group. Cluster addresses are those of the one block there is. */
+ * group. To several blocks of a cluster it copies nothing. */
 static bool
 bulk(px_lower *l, const px_ins *ins)
 {
@@ -353,6 +354,11 @@ bulk(px_lower *l, const px_ins *ins)
         if (plus)
             args[k] = px_do2(l, BR_K_ADD, BR_KT_U64, args[k],
                              px_k(l, BR_KC_B64, (uint64_t)plus));
+    }
+    if (px_has(o, PM_MULTICAST)) {
+        if (l->f->cluster[0] * l->f->cluster[1] * l->f->cluster[2] > 1)
+            return PX_NO(l, "copies to several blocks are not supported");
+        args[0] = px_if_alone(l, args[0]);
     }
     if (n == 4 && !px_has(o, PM_GLOBAL)) { /* from shared memory, too */
         br_kins to = {.op = BR_K_TOGEN, .n_arg = 1};

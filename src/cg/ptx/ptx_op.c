@@ -25,24 +25,9 @@ _Static_assert(PM_COUNT <= 192, "px_opcode.mods has 192 bits");
 /* What may stand in an opcode and changes no result: caching, hints, the
  * default of an order. */
 static const char *const ignored[] = {
-    "ca",
-    "cg",
-    "cs",
-    "lu",
-    "cv",
-    "wb",
-    "wt",
-    "nc",
-    "weak",
-    "unified",
-    "L1",
-    "L2",
-    "write",
-    "evict_first",
-    "evict_last",
-    "shared::cta",
-    "noComplete",
-    "multicast::cluster", /* to the blocks of a cluster: to the one */
+    "ca",    "cg",          "cs",         "lu",          "cv",         "wb",
+    "wt",    "nc",          "weak",       "unified",     "L1",         "L2",
+    "write", "evict_first", "evict_last", "shared::cta", "noComplete",
 };
 
 /* Modifiers of a class, as in the column mods of ptx.def. */

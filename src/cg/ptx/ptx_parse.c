@@ -614,6 +614,31 @@ three_numbers(px_parser *p, uint32_t *product)
     return BR_OK;
 }
 
+/* Each number; what is left out is 1. */
+static br_code
+blocks_of_cluster(px_parser *p, br_kfn *f)
+{
+    const px_parser at = *p;
+    px_opnd n;
+
+    BR_TRY(three_numbers(p, &p->cluster));
+    if (p->cluster == 0 || p->cluster > BR_KMAX_CLUSTER)
+        return px_fail(p, "a cluster has 1 to %d blocks", BR_KMAX_CLUSTER);
+    p->p = at.p;
+    p->tok = at.tok;
+    p->word = at.word;
+    p->line = at.line;
+    for (int d = 0; d < 3; d++)
+        f->cluster[d] = 1;
+    for (int d = 0; d < 3 && (d == 0 || p->tok == ','); d++) {
+        BR_TRY(px_next(p));
+        if (d < 3 && px_number(p->word, &n))
+            f->cluster[d] = (uint32_t)n.imm;
+        BR_TRY(px_next(p));
+    }
+    return BR_OK;
+}
+
 static br_code
 head_directives(px_parser *p)
 {
@@ -625,7 +650,7 @@ head_directives(px_parser *p)
         else if (px_is(p, ".reqntid"))
             BR_TRY(three_numbers(p, &f->req_threads));
         else if (px_is(p, ".reqnctapercluster"))
-            BR_TRY(three_numbers(p, &p->cluster));
+            BR_TRY(blocks_of_cluster(p, f));
         else if (px_is(p, ".pragma"))
             BR_TRY(skip_to_semicolon(p));
         else { /* .minnctapersm 2, .noreturn, .explicitcluster */

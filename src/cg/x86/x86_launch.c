@@ -317,6 +317,8 @@ x86_launch(br_kcode *code, br_klaunch *l, br_status *st)
     br_code c = BR_OK;
     const x86_fn *wide = NULL;
     unsigned n, made = 0;
+    uint32_t cluster[3];
+    const bool several = br_kcluster(l, cluster) > 1;
     worker *w;
 
     l->steps = l->findings = 0;
@@ -340,6 +342,8 @@ x86_launch(br_kcode *code, br_klaunch *l, br_status *st)
         if (!wide)
             BR_TRY(x86_wide_code(x, X86_BLOCKS, l->fn, &wide, st));
     }
+    if (several)
+        wide = NULL; /* of whole blocks, by themselves */
     n = threads_for(x, l);
     w = br_try_calloc(n, sizeof *w);
     if (!w)
@@ -348,7 +352,7 @@ x86_launch(br_kcode *code, br_klaunch *l, br_status *st)
         w[made].l = *l;
         w[made].run.next = &next;
         w[made].run.stop = &stop;
-        w[made].run.batch = batch_for(l, n);
+        w[made].run.batch = several ? 1 : batch_for(l, n);
         w[made].l.print = l->print ? print_locked : NULL;
         w[made].l.heap_get = l->heap_get ? get_locked : NULL;
         w[made].l.heap_put = l->heap_put ? put_locked : NULL;
