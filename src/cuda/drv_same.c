@@ -45,7 +45,7 @@ cuGetExportTable(const void **table, const CUuuid *which)
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* ---- kernels in graphs: of CUDA 12, with a kernel and a context ------------- */
+/* ---- kernels in graphs: of CUDA 12, with a kernel and a context --------- */
 
 typedef struct kernel_params {
     cudaKernelNodeParams p;
@@ -114,7 +114,7 @@ cuGraphKernelNodeGetParams_v2(cudaGraphNode_t node, kernel_params *p)
     return e;
 }
 
-/* ---- copies in graphs --------------------------------------------------------- */
+/* ---- copies in graphs --------------------------------------------------- */
 
 static cudaError_t
 copy_work(const CUDA_MEMCPY3D *p, bc_work **w)
@@ -195,7 +195,7 @@ cuGraphExecMemcpyNodeSetParams(cudaGraphExec_t x, cudaGraphNode_t node,
     BD_API(x ? set_copy(x, node, p) : cudaErrorInvalidValue);
 }
 
-/* ---- nodes of any kind: of copies the structure is the driver's ------------------ */
+/* ---- nodes of any kind: of copies the structure is the driver's --------- */
 
 typedef struct copy_params {
     int flags, reserved;
@@ -229,7 +229,7 @@ cuGraphAddNode(cudaGraphNode_t *node, cudaGraph_t graph,
     return p ? any_node(node, graph, deps, n, p) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* ---- edges that say more about themselves -------------------------------------- */
+/* ---- edges that say more about themselves ------------------------------- */
 
 enum { EDGE_BYTES = 8 };
 
@@ -334,7 +334,7 @@ cuStreamGetCaptureInfo_v3(CUstream s, cudaStreamCaptureStatus *status,
     BD_API(capture(s, status, id, graph, at, data, n));
 }
 
-/* ---- kernels of libraries --------------------------------------------------------- */
+/* ---- kernels of libraries ----------------------------------------------- */
 
 API CUresult cuKernelGetAttribute(int *value, CUfunction_attribute attr,
                                   CUkernel kernel, CUdevice device);
@@ -428,7 +428,7 @@ cuCtxGetId(CUcontext ctx, unsigned long long *id)
     return CUDA_SUCCESS;
 }
 
-/* ---- words that streams write and wait for ------------------------------------------ */
+/* ---- words that streams write and wait for ------------------------------ */
 
 typedef struct word {
     void *at;

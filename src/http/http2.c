@@ -55,7 +55,8 @@ stream_gone(struct br_h2 *h, br_http_conn *s, bool too_slow)
     s->state = BR_CONN_DEAD;
     if (answering)
         l->app.gone(l->app.ctx, s, too_slow);
-    h->body_bytes -= s->h2_held;
+    h->body_bytes -= s->held;
+    (void)br_http_holds(s, 0, 0);
     *(s->prev ? &s->prev->next : &h->streams) = s->next;
     if (s->next)
         s->next->prev = s->prev;
@@ -91,13 +92,17 @@ request(br_http_conn *s)
     }
 }
 
-/* Its bytes are held up to the end of the stream, or of the message. */
-static bool
-holds(struct br_h2 *h, br_http_conn *s, size_t n)
+/* Its bytes are held up to the end of the stream, or of the message. NULL: all is
+ * well. */
+static const char *
+holds_too_much(struct br_h2 *h, br_http_conn *s, size_t n)
 {
-    h->body_bytes += n - s->h2_held;
-    s->h2_held = n;
-    return h->body_bytes <= s->loop->limits.body_bytes;
+    h->body_bytes += n - s->held;
+    if (!br_http_holds(s, n, h->body_bytes))
+        return BR_HTTP_TOO_MUCH;
+    return h->body_bytes <= s->loop->limits.body_bytes
+               ? NULL
+               : "the bodies on this connection are too large";
 }
 
 /* ---- what nghttp2 tells ---------------------------------------------------- */
@@ -163,21 +168,26 @@ on_data(nghttp2_session *session, uint8_t flags, int32_t id,
 {
     br_http_conn *s = nghttp2_session_get_stream_user_data(session, id);
     struct br_h2 *h = user;
+    const char *why;
 
     (void)flags;
     if (s && s->ws) {
         br_http_ws_take(s, (const char *)data, n);
-        if (!holds(h, s, BR_MAX(s->ws->message.n, s->in.body.n)) && s->keep)
-            br_http_ws_close(s, 1009,
-                             "the messages on this connection are too large");
+        why = holds_too_much(h, s, BR_MAX(s->ws->message.n, s->in.body.n));
+        if (why && s->keep)
+            br_http_ws_close(s, 1009, why);
         return 0;
     }
     if (!s || s->state != BR_CONN_READING)
         return 0;
-    if (!holds(h, s, s->rest.n + n)) {
+    why = holds_too_much(h, s, s->rest.n + n);
+    if (why) {
         s->state = BR_CONN_BUSY;
-        s->loop->app.refuse(s->loop->app.ctx, s, 413,
-                            "the bodies on this connection are too large");
+        s->loop->app.refuse(s->loop->app.ctx, s,
+                            strcmp(why, BR_HTTP_TOO_MUCH) == 0 ? 503 : 413,
+                            why);
+        br_str_fini(&s->rest);
+        (void)holds_too_much(h, s, 0);
         return 0;
     }
     br_str_put(&s->rest, (const char *)data, n);

@@ -16,7 +16,8 @@
 
 enum {
     READ_BYTES = 16 << 10,
-    KEEP_BYTES = 4 << 10, /* of an empty output buffer */
+    KEEP_BYTES = 4 << 10,   /* of an empty output buffer */
+    SMALL_BYTES = 64 << 10, /* of a body */
     /* Nobody is slow who has not fetched what came all at once: a prompt's logprobs,
      * say. Tokens are smaller. */
     LARGE_BYTES = 64 << 10,
@@ -105,6 +106,7 @@ br_http_conn_drop(br_http_conn *c, bool too_slow)
         l->app.gone(l->app.ctx, c, too_slow);
     if (c->h2)
         br_h2_close(c);
+    (void)br_http_holds(c, 0, 0);
     /* Not by close alone: a child that was forked may hold the socket too. */
     epoll_ctl(l->ep, EPOLL_CTL_DEL, c->fd, NULL);
     close(c->fd);
@@ -317,6 +319,18 @@ br_http_end(br_http_conn *c)
 
 /* ---- requests ------------------------------------------------------------ */
 
+/* Who may ask is known when all of it is there: nobody has to have a key to send
+ * bodies on as many connections as there may be. */
+bool
+br_http_holds(br_http_conn *c, size_t n, size_t of)
+{
+    br_http_loop *l = c->loop;
+
+    l->held += (uint64_t)n - c->held;
+    c->held = n;
+    return of <= SMALL_BYTES || l->held <= l->limits.all_bytes;
+}
+
 /* A request that cannot be answered as it stands: says why, then closes. */
 static void
 refuse(br_http_conn *c, int status, const char *why)
@@ -327,6 +341,8 @@ refuse(br_http_conn *c, int status, const char *why)
     c->id_twice = false;
     c->loop->app.refuse(c->loop->app.ctx, c, status, why);
     br_check(c->state == BR_CONN_SENDING && "refuse answers at once");
+    br_str_fini(&c->in.body);
+    (void)br_http_holds(c, 0, 0);
 }
 
 static void
@@ -481,6 +497,10 @@ take_1(br_http_conn *c, const char *p, size_t n)
         refuse(c, c->in.status, c->in.why);
         return;
     }
+    if (!br_http_holds(c, c->in.body.n, c->in.body.n) && got == BR_HTTP_MORE) {
+        refuse(c, 503, BR_HTTP_TOO_MUCH);
+        return;
+    }
     br_str_put(&c->rest, p + used, n - used);
     if (got == BR_HTTP_DONE) {
         begin_request(c);
@@ -504,6 +524,9 @@ take(br_http_conn *c, const char *p, size_t n)
 
     if (c->ws) {
         br_http_ws_take(c, p, n);
+        n = BR_MAX(c->ws->message.n, c->in.body.n);
+        if (!br_http_holds(c, n, n) && c->keep)
+            br_http_ws_close(c, 1013, BR_HTTP_TOO_MUCH);
     } else if (c->h2) {
         if (!br_h2_feed(c, p, n))
             c->closing = true;
@@ -552,8 +575,10 @@ after_answer(br_http_conn *c)
         return;
     }
     c->rest = (br_str){0};
-    if (!c->ws)
+    if (!c->ws) {
         br_http_parser_reset(&c->in);
+        (void)br_http_holds(c, 0, 0);
+    }
     c->state = BR_CONN_READING;
     c->deadline_ns = br_http_now(c->loop) + c->loop->limits.idle_ns;
     if (rest.n)

@@ -40,6 +40,7 @@ br_http_limits_default(void)
     return (br_http_limits){
         .conns = 4096,
         .body_bytes = 16 << 20,
+        .all_bytes = 1 << 30,
         .pending_bytes = 4 << 20,
         .head_ns = 10 * s,
         .body_ns = 60 * s,

@@ -27,6 +27,7 @@ enum { BR_HTTP_MAX_LISTEN = 4 };
 typedef struct br_http_limits {
     uint32_t conns;
     size_t body_bytes;
+    size_t all_bytes; /* of all bodies; no body under 64 KiB is refused */
     /* of an answer, waiting to be fetched: over it the client is too slow */
     size_t pending_bytes;
     int64_t head_ns;  /* from the first byte of a request to its blank line */
@@ -34,7 +35,7 @@ typedef struct br_http_limits {
     int64_t idle_ns;  /* between requests */
     int64_t write_ns; /* without a byte fetched */
 } br_http_limits;
-/* 4096 connections, 16 MiB, 4 MiB; 10 s, 60 s, 75 s, 30 s */
+/* 4096 connections, 16 MiB, 1 GiB, 4 MiB; 10 s, 60 s, 75 s, 30 s */
 br_http_limits br_http_limits_default(void);
 
 typedef struct br_http_app {
@@ -91,7 +92,7 @@ struct br_http_conn {
     br_http_conn *over; /* of a stream: the connection it is on */
     int32_t stream;
     br_str h2_head, h2_method, h2_path, h2_protocol;
-    size_t h2_held;   /* bytes of its body or message */
+    size_t held;      /* bytes of its body or message */
     struct br_ws *ws; /* WebSocket from now on: messages are requests */
 };
 

@@ -17,6 +17,7 @@ enum {
     BR_CONN_LINGERING, /* all sent; the client has yet to close */
     BR_CONN_DEAD,
 };
+#define BR_HTTP_TOO_MUCH "the bodies of all connections are too large together"
 /* For who is idle when the server stops. */
 enum { BR_CONN_LAST_CALL_NS = 300000000 };
 
@@ -34,6 +35,7 @@ struct br_http_loop {
     br_http_conn *dead; /* events of this turn may still name them */
     uint32_t n_conns;
     int64_t away_ns; /* see br_http_now */
+    uint64_t held;   /* bytes of all their bodies and messages */
     int64_t date_s;  /* what date says, since 1970 */
     char date[32];
     _Atomic bool stop;
@@ -47,6 +49,9 @@ void br_http_conn_drop(br_http_conn *c, bool too_slow);
 /* Bytes of a WebSocket's client; a reason to close it. */
 void br_http_ws_take(br_http_conn *c, const char *p, size_t n);
 void br_http_ws_close(br_http_conn *c, uint16_t code, const char *why);
+/* Its body or message has n bytes now, all of its socket `of`. False: with all others'
+ * that is too much. */
+bool br_http_holds(br_http_conn *c, size_t n, size_t of);
 /* For the head of an answer: what time it is, and how who writes to us about it
  * may call it ("req_..." where the app gave it no name). */
 const char *br_http_date(br_http_loop *l);

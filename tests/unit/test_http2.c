@@ -312,6 +312,46 @@ TEST(bodies_of_a_connection_have_a_limit_together)
     sk_close(&k);
 }
 
+/* Of all connections, that is; what was refused is not held any more. */
+TEST(bodies_of_streams_count_among_all)
+{
+    br_http_config c = br_http_config_default();
+    char *big = t_printf("%*s", 15000, "");
+    br_str s = {0};
+    sk k;
+    got g;
+    int fd;
+
+    c.port = 0;
+    c.limits.all_bytes = 1000; /* but 64 KiB of a connection are read */
+    sk_open(&k, &(sk_config){.http = c});
+    fd = connect_h2(&k);
+    for (uint32_t id = 1; id < 4; id += 2) {
+        ask(&s, id, "POST /tokenize", "", NULL);
+        s.n -= 9; /* not the empty frame */
+        for (int i = 0; i < 2; i++)
+            frame(&s, DATA, 0, id, big, 15000);
+    }
+    ask(&s, 5, "POST /tokenize", "", NULL);
+    s.n -= 9;
+    frame(&s, DATA, 0, 5, big, 4000);
+    sk_send(fd, s.at, s.n);
+    br_str_clear(&s);
+    frame(&s, DATA, 0, 5, big, 2000);
+    sk_send(fd, s.at, s.n);
+    ck_assert(next(fd, DATA, &g));
+    ck_assert_uint_eq(g.id, 5);
+    ck_assert_ptr_nonnull(strstr(g.p, "too large together"));
+    br_str_clear(&s);
+    frame(&s, DATA, END_STREAM, 3, "", 0);
+    sk_send(fd, s.at, s.n);
+    ck_assert(next(fd, DATA, &g));
+    ck_assert_uint_eq(g.id, 3);
+    br_str_fini(&s);
+    close(fd);
+    sk_close(&k);
+}
+
 TEST(nonsense_behind_the_preface_harms_nobody)
 {
     uint64_t seed = 5;

@@ -264,3 +264,44 @@ TEST(a_list_of_texts_has_no_more_waiting_than_its_tenant_may)
     }
     sk_close(&k);
 }
+
+/* Each is allowed; of the two one is too much, whichever was read later. Small ones
+ * are read as before, and large ones when it is over. */
+TEST(bodies_of_all_connections_have_a_limit)
+{
+    char *whole = body_of("{\"prompt\":\"", 1 << 20, "\"}");
+    size_t part = 600 << 10;
+    br_http_config c = br_http_config_default();
+    char *head = t_printf("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"
+                          "Content-Length: %zu\r\n\r\n",
+                          strlen(whole));
+    struct pollfd p[2];
+    sk_answer a;
+    sk k;
+    int late;
+
+    c.port = 0;
+    c.limits.all_bytes = 1150 << 10;
+    c.limits.body_ns = INT64_C(600000000000);
+    sk_open(&k, &(sk_config){.http = c});
+    for (int i = 0; i < 2; i++) {
+        p[i] = (struct pollfd){.fd = sk_connect(&k), .events = POLLIN};
+        sk_send(p[i].fd, head, strlen(head));
+        sk_send(p[i].fd, whole, part);
+    }
+    ck_assert_int_eq(poll(p, 2, 60000), 1);
+    late = p[1].revents != 0;
+    a = sk_read(p[late].fd, true);
+    ck_assert_msg(a.status == 503 && strstr(a.body, "too large together"),
+                  "%d %s", a.status, a.body);
+    close(p[late].fd);
+    a = sk_ask(&k, "POST /tokenize", "", "{\"prompt\":\"a\"}");
+    ck_assert_int_eq(a.status, 200);
+    sk_send(p[!late].fd, whole + part, strlen(whole) - part);
+    a = sk_read(p[!late].fd, true);
+    ck_assert_ptr_nonnull(strstr(a.body, "context_length_exceeded"));
+    close(p[!late].fd);
+    a = sk_ask(&k, "POST /v1/completions", "", whole);
+    ck_assert_ptr_nonnull(strstr(a.body, "context_length_exceeded"));
+    sk_close(&k);
+}
