@@ -266,19 +266,47 @@ draw_below(u64 seed, u32 position, u64 n)
 
 /* Of all ids; says on whether a logit is no number. In any order: threads of a
  * warp look at neighbours. */
+BR_DEV void
+look_at(float x, u32 i, u64 *best, bool *bad)
+{
+    const u64 key = (u64)rank_of(x) << 32 | (u32)~i;
+
+    *bad |= !(x < as_f32(0x7f800000u));
+    *best = key > *best ? key : *best;
+}
+BR_DEV u32
+least(u32 a, u32 b)
+{
+    return a < b ? a : b;
+}
 BR_DEV u64
 best_of(struct picker *p, u32 from, u32 end)
 {
+    enum { AT_ONCE = 8 }; /* of 16 bytes: 64 KiB of a block */
+    const u32 fours =
+        ((u64)(p->logits + from) & 15) == 0 && from < end ? (end - from) / 4 : 0;
+    const u32x4 *four = (const u32x4 *)(p->logits + from);
     u64 best = 0;
     bool bad = false;
 
-#pragma unroll 4
-    for (u32 i = from + p->t; i < end; i += BR_PICK_THREADS) {
-        const float x = p->logits[i];
-        const u64 key = (u64)rank_of(x) << 32 | (u32)~i;
-        bad |= !(x < as_f32(0x7f800000u));
-        best = key > best ? key : best;
+#pragma unroll 1
+    for (u32 i0 = p->t; i0 < fours; i0 += AT_ONCE * BR_PICK_THREADS) {
+        u32x4 x[AT_ONCE];
+#pragma unroll
+        for (u32 j = 0; j < AT_ONCE; j++) /* else the last again */
+            x[j] = four[least(i0 + j * BR_PICK_THREADS, fours - 1)];
+#pragma unroll
+        for (u32 j = 0; j < AT_ONCE; j++) {
+            const u32 i = from + least(i0 + j * BR_PICK_THREADS, fours - 1) * 4;
+            look_at(as_f32(x[j].x), i, &best, &bad);
+            look_at(as_f32(x[j].y), i + 1, &best, &bad);
+            look_at(as_f32(x[j].z), i + 2, &best, &bad);
+            look_at(as_f32(x[j].w), i + 3, &best, &bad);
+        }
     }
+#pragma unroll 4
+    for (u32 i = from + fours * 4 + p->t; i < end; i += BR_PICK_THREADS)
+        look_at(p->logits[i], i, &best, &bad);
 #pragma unroll
     for (u32 m = 16; m; m >>= 1) {
         const u64 o = shfl_xor64(best, m);
@@ -330,7 +358,7 @@ extern "C" __global__ void __launch_bounds__(BR_PICK_THREADS, 1)
 {
     const u32 turn = a.rows ? a.rows[bid_y()].turn : a.told->turn + 1;
     struct br_pick_space *space = a.space + 2 * bid_y();
-    const u32 each = (a.n + grid_dim() - 1) / grid_dim();
+    const u32 each = ((a.n + grid_dim() - 1) / grid_dim() + 3) / 4 * 4;
     const u32 mine = (each + BR_PICK_THREADS - 1) / BR_PICK_THREADS;
     const u32 from = bid() * each, end = from + each < a.n ? from + each : a.n;
     u64 *other = (u64 *)(space + (~turn & 1));
