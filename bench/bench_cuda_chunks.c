@@ -121,7 +121,8 @@ shape(const char *spec, uint32_t n, bool dense)
     const br_oracle_config rc = {.act = BR_REF_QUANTISED, .n_ctx = n + 16};
     const br_oracle_config cc = {.gpu = {.tier = "cuda"},
                                  .kv = BR_Q_F16,
-                                 .gpu_dense = dense,
+                                 .gpu_dense =
+                                     dense ? BR_CUN_DENSE_YES : BR_CUN_DENSE_NO,
                                  .n_ctx = n + 16,
                                  .max_rows = n,
                                  .max_want = n};

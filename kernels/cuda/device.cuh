@@ -84,6 +84,15 @@ block_dim(void)
     asm("mov.u32 %0, %%ntid.x;" : "=r"(r));
     return r;
 }
+/* 1, which the compiler does not know: what is multiplied by it stays a multiplication,
+ * which waits for no shift or permutation. */
+BR_DEV u32
+opaque_one(void)
+{
+    u32 r;
+    asm("mov.u32 %0, %%nctaid.z;" : "=r"(r));
+    return r;
+}
 /* What v is, is found out here, not where it is used. */
 #define HERE(v) asm volatile("" : "+r"(v))
 BR_DEV u64
@@ -351,6 +360,13 @@ bar(u32 id, u32 n)
     asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(n) : "memory");
 #endif
 }
+#ifndef BR_PORTABLE
+BR_DEV void
+bar_arrive(u32 id, u32 n)
+{
+    asm volatile("barrier.cta.arrive %0, %1;" ::"r"(id), "r"(n) : "memory");
+}
+#endif
 
 BR_DEV void
 trap(void)

@@ -181,6 +181,28 @@ struct flash_warp {
     u32 kv, stage;
 };
 
+/* One warp: keys or values at `base`, whose pages lane `first` and those after it
+ * know, from page page0 on. It has no registers for all of them at once. */
+template <u32 HD>
+BR_DEV void
+few_bring(const struct flash_kept &k, const struct flash_tile &f, u32 kv,
+          u32 base, u32 to, u32 pages, u32 first, u32 page0 = 0)
+{
+    enum { RUNS = HD / 8, ROWS = 32 / RUNS };
+    const u32 lane = tid() & 31, d = lane % RUNS;
+    const u16 *pool = k.pool + kv * HD + d * 8;
+
+#pragma unroll 1
+    for (u32 p = page0; p < KEYS / 16; p++) {
+        const u16 *page = pool + shfl_from(pages, first + p) * k.page;
+#pragma unroll
+        for (u32 i = 0; i < 16 / ROWS; i++) {
+            const u32 r = p * 16 + i * ROWS + lane / RUNS;
+            copy16(to + key_at(r, d), page + within(base + r, f) % 16 * k.cols);
+        }
+    }
+}
+
 /* What it has first of all. Keys of earlier steps are there before the launch ahead
  * has ended: only pages with others are brought again behind the wait. */
 template <u32 HD, class AFTER>
@@ -188,9 +210,9 @@ BR_DEV void
 few_begin(const struct flash_tile &f, const struct flash_warp &z, u32 b,
           bool has, u32 first_stage, const AFTER &after)
 {
-    enum { VALUES = KEYS * HD * 2 };
-    const u32 lane = tid() & 31;
+    enum { VALUES = KEYS * HD * 2, PAGES = KEYS / 16 };
     const bool early = min_u32(b + KEYS - 1, f.last) < f.old;
+    const u32 pages = has ? pages_of(z.keys.table, z.values.table, f, b) : 0;
 
 #pragma unroll 1
     for (u32 turn = 0; turn < 2; turn++) {
@@ -198,10 +220,10 @@ few_begin(const struct flash_tile &f, const struct flash_warp &z, u32 b,
             const u32 page = turn && f.old > b ? (f.old - b) / 16 : 0;
 
             copies_wait_but<0>();
-            flash_bring<HD, 32>(z.keys, f, z.kv, b, z.stage, lane, page);
+            few_bring<HD>(z.keys, f, z.kv, b, z.stage, pages, 0, page);
             copies_end();
-            flash_bring<HD, 32>(z.values, f, z.kv, b, z.stage + VALUES, lane,
-                                page);
+            few_bring<HD>(z.values, f, z.kv, b, z.stage + VALUES, pages, PAGES,
+                          page);
             copies_end();
         }
         if (turn == 0)
@@ -235,9 +257,9 @@ few_block(const struct br_nd_args &a, const struct flash_tile &f,
           const struct flash_warp &z, const u32 (&q)[HD / 16][2], u32 from,
           u32 base, u32 next, u32 sums, u32 per, bool waits)
 {
-    enum { VALUES = KEYS * HD * 2 };
-    const u32 lane = tid() & 31;
+    enum { VALUES = KEYS * HD * 2, PAGES = KEYS / 16 };
     const bool more = next <= f.last;
+    const u32 pages = more ? pages_of(z.keys.table, z.values.table, f, next) : 0;
     u32 p[KEYS / 16][2];
     float m[2], sum[4] = {};
 
@@ -246,7 +268,7 @@ few_block(const struct br_nd_args &a, const struct flash_tile &f,
     flash_scores8<HD>(a, f, q, from, base, z.stage, p, m, sum);
     warp_sync(); /* keys have been read */
     if (more)
-        flash_bring<HD, 32>(z.keys, f, z.kv, next, z.stage, lane);
+        few_bring<HD>(z.keys, f, z.kv, next, z.stage, pages, 0);
     copies_end();
     if (waits)
         cluster_wait();
@@ -256,7 +278,7 @@ few_block(const struct br_nd_args &a, const struct flash_tile &f,
     flash_values8<HD>(p, z.stage, sums, per);
     warp_sync();
     if (more)
-        flash_bring<HD, 32>(z.values, f, z.kv, next, z.stage + VALUES, lane);
+        few_bring<HD>(z.values, f, z.kv, next, z.stage + VALUES, pages, PAGES);
     copies_end();
 }
 
@@ -469,13 +491,20 @@ flash_turn(const struct br_nd_joined &j)
         grid_wait();
     }
 }
-#define FLASH_TURN(name, HD, FAR, per_sm)                          \
-    KERNEL __launch_bounds__(THREADS, per_sm)                      \
+/* most: threads; of more than work (is_spare) a block is alone. */
+#define FLASH_TURN(name, HD, FAR, most, per_sm)                    \
+    KERNEL __launch_bounds__(most, per_sm)                         \
         br_nd_flash_##name(const struct br_nd_joined j)            \
     {                                                              \
+        const bool alone = most > (u32)THREADS;                    \
+        if (alone && is_spare(THREADS, THREADS))                   \
+            return;                                                \
         flash_turn<HD, FAR>(j);                                    \
+        if (alone)                                                 \
+            let_spare_go(THREADS, THREADS);                        \
     }
-FLASH_TURN(turn_64, 64, false, 2)
-FLASH_TURN(turn_128, 128, false, 2)
-FLASH_TURN(far_64, 64, true, 2)
-FLASH_TURN(far_128, 128, true, 1)
+FLASH_TURN(turn_64, 64, false, THREADS, 2)
+FLASH_TURN(turn_128, 128, false, THREADS, 2)
+FLASH_TURN(alone_64, 64, false, 480, 1)
+FLASH_TURN(far_64, 64, true, THREADS, 2)
+FLASH_TURN(far_128, 128, true, THREADS, 1)

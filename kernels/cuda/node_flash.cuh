@@ -158,20 +158,31 @@ key_at(u32 r, u32 chunk)
     return chunk / 8 * HALF + r * 128 + ((chunk ^ r) & 7) * 16;
 }
 
-/* A block's keys (or values) of a KV head there, from a page of the block on, by N
- * threads of which this is thread `me`. */
+/* Pages of the keys, then the values of the block at `base`, a lane each: all at once,
+ * before there is room for what is on them. */
+BR_DEV u32
+pages_of(const u32 *keys, const u32 *values, const struct flash_tile &f, u32 base)
+{
+    enum { PAGES = KEYS / 16 };
+    const u32 lane = tid() & 31;
+
+    return (lane < PAGES ? keys
+                         : values)[within(base + lane % PAGES * 16, f) / 16];
+}
+
+/* A block's keys (or values) of a KV head there, by N threads of which this is thread
+ * `me`. */
 template <u32 HD, u32 N>
 BR_DEV void
 flash_bring(const struct flash_kept &k, const struct flash_tile &f, u32 kv,
-            u32 base, u32 to, u32 me, u32 page0 = 0)
+            u32 base, u32 to, u32 me)
 {
     enum { RUNS = HD / 8, ROWS = N / RUNS, PAGES = KEYS / 16 };
     static_assert(N % RUNS == 0 && 16 % ROWS == 0, "a turn has rows of one page");
     const u32 d = me % RUNS;
 
-    /* a warp alone has no registers to spare */
-#pragma unroll N == 32 ? 1 : PAGES
-    for (u32 p = page0; p < PAGES; p++) {
+#pragma unroll
+    for (u32 p = 0; p < PAGES; p++) {
         const u16 *page = k.pool +
                           k.table[within(base + p * 16, f) / 16] * k.page +
                           kv * HD + d * 8;

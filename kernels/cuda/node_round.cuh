@@ -19,8 +19,8 @@ struct round_place {
 /* Eight warps: the sums of 64s of columns first .. end, as they come. */
 template <u32 N, u32 STAGES, u32 FORM>
 BR_DEV void
-piece_sum(float (&sum)[N / 2], u32 base, u32 first, u32 end,
-          struct round_place &at)
+piece_sum(float (&sum)[N / 2], const struct dense_lane &lane, u32 base,
+          u32 first, u32 end, struct round_place &at)
 {
     enum { AT = form_place<FORM>(), BYTES = AT + N / 8 * ATOM };
     const u32 mine = base + tid() / 128 * (W_BYTES / 2);
@@ -36,7 +36,7 @@ piece_sum(float (&sum)[N / 2], u32 base, u32 first, u32 end,
 
         while (!mbar_try(full + at.s * 8, at.round & 1))
             ;
-        form_read<FORM>(pack_form{}, base + at.s * BYTES, in);
+        form_read<FORM>(pack_form{}, lane, base + at.s * BYTES, in);
         wg_begin();
 #pragma unroll
         for (u32 k = 0; k < 4; k++)
@@ -174,6 +174,7 @@ round_product(const struct br_nd_args &a)
         return;
     }
     struct tile_d f = factors_of(a, 0, 0);
+    const struct dense_lane lane = dense_lane_of();
     grid_wait();
     factors_near<N>(f, a.z.p);
 #pragma unroll 1
@@ -184,8 +185,8 @@ round_product(const struct br_nd_args &a)
         bool whole = z.seg + 1 == a.segs;
 
         f.w[0] = own.w[0], f.w[1] = own.w[1];
-        piece_sum<N, STAGES, FORM>(sum, base, first,
-                             min_of(first + a.m.block, blocks), at);
+        piece_sum<N, STAGES, FORM>(sum, lane, base, first,
+                                   min_of(first + a.m.block, blocks), at);
         if (z.alone && a.segs > 1)
             whole = meet_pieces<N>(a, sum, z.tile, z.seg);
 #pragma unroll
@@ -195,8 +196,10 @@ round_product(const struct br_nd_args &a)
             put_tile<N>(a, all, z.tile, 0, f);
     }
 }
+/* Registers for so many threads, 152 each: a norm's blocks are beside it. */
+enum { ROUND_MOST = 416 };
 #define ROUND(name, N, STAGES, FORM, shared)                        \
-    KERNEL __launch_bounds__(BR_ND_TILE_THREADS, 1)                 \
+    KERNEL __launch_bounds__(ROUND_MOST, 1)                         \
         br_nd_round_##name(ARGS)                                    \
     {                                                               \
         static_assert(shared(N, STAGES) <= 227u * 1024,             \

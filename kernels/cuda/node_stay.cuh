@@ -10,8 +10,8 @@
  *
  * A block of flash_few has little on its way while it computes, and two on a
  * multiprocessor begin together: 27 us with the turn for 67 MB of keys (H200, heads
- * of 64), 24 here. Heads of 128, with half of the stages, gain nothing (8B, 64 rows:
- * 6.6 ms a step, not 6.5). The sums are those of flash_few, number for number.
+ * of 64), 24 here. Heads of 128, with half of the stages, gain where weights are dense
+ * (8B, 64 rows: 5.55 ms a step, not 5.66). The sums are those of flash_few, number for number.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 
@@ -60,17 +60,14 @@ stay_after(struct stay_place p, u32 n, u32 stages)
     return p;
 }
 
-/* One warp: all of a block's keys and values. A lane looks up a page of either. */
+/* One warp: all of a block's keys and values; pages: of pages_of. */
 template <u32 HD>
 BR_DEV void
-stay_bring(const struct br_nd_args &a, u64 tables, const struct flash_tile &f,
+stay_bring(const struct br_nd_args &a, u32 pages, const struct flash_tile &f,
            u32 kv, u32 base, u32 to)
 {
     enum { RUNS = HD / 8, ROWS = 32 / RUNS, PAGES = KEYS / 16 };
-    const u32 lane = tid() & 31, d = lane % RUNS, p = lane % PAGES;
-    const u32 *table =
-        a.s.tables + (lane < PAGES ? (u32)tables : (u32)(tables >> 32));
-    const u32 mine = table[within(base + p * 16, f) / 16];
+    const u32 lane = tid() & 31, d = lane % RUNS;
 
 #pragma unroll
     for (u32 h = 0; h < 2; h++) {
@@ -80,7 +77,7 @@ stay_bring(const struct br_nd_args &a, u64 tables, const struct flash_tile &f,
         const u32 cols = h ? a.v.cols : a.k.cols;
 #pragma unroll
         for (u32 q = 0; q < PAGES; q++) {
-            const u16 *x = pool + shfl_from(mine, h * PAGES + q) * page;
+            const u16 *x = pool + shfl_from(pages, h * PAGES + q) * page;
 #pragma unroll
             for (u32 i = 0; i < 16 / ROWS; i++) {
                 const u32 r = q * 16 + i * ROWS + lane / RUNS;
@@ -121,9 +118,12 @@ stay_feed(const struct br_nd_args &a, u32 items, u32 base, u32 full, u32 empty,
                     grid_wait(); /* keys of this step */
                     waited = true;
                 }
+                const u32 pages =
+                    pages_of(a.s.tables + (u32)tables,
+                             a.s.tables + (u32)(tables >> 32), f, b);
                 while (!mbar_try(empty + at.s * 8, ~at.round & 1))
                     ;
-                stay_bring<HD>(a, tables, f, i % a.count, b,
+                stay_bring<HD>(a, pages, f, i % a.count, b,
                                base + at.s * BR_ND_FLASH_STAGE(HD));
                 copies_arrive(full + at.s * 8);
             }
@@ -278,4 +278,8 @@ flash_stay(const struct br_nd_args &a)
 KERNEL __launch_bounds__(BR_ND_STAY_THREADS, 1) br_nd_flash_stay_64(ARGS)
 {
     flash_stay<64>(a);
+}
+KERNEL __launch_bounds__(BR_ND_STAY_THREADS, 1) br_nd_flash_stay_128(ARGS)
+{
+    flash_stay<128>(a);
 }

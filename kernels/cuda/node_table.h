@@ -61,9 +61,10 @@ enum {
 
 /* Dense tiles (node_dense.cuh): 64 columns of one; what of them is listed; tokens begin
  * at a multiple of a KiB. */
-#define BR_ND_DENSE_LISTED     32u
-#define BR_ND_DENSE_BYTES      (BR_ND_TILE_ROWS * 96u + BR_ND_DENSE_LISTED * 4u)
-#define BR_ND_DENSE_PLACE      ((BR_ND_DENSE_BYTES + 1023u) / 1024u * 1024u)
+#define BR_ND_DENSE_LISTED     8u
+#define BR_ND_DENSE_BYTES \
+    (BR_ND_TILE_ROWS * 96u + BR_ND_TILE_ROWS / 16u * BR_ND_DENSE_LISTED * 4u)
+#define BR_ND_DENSE_PLACE ((BR_ND_DENSE_BYTES + 1023u) / 1024u * 1024u)
 #define BR_ND_DENSE_SHARED(tokens, stages) \
     ((stages) * (BR_ND_DENSE_PLACE + (tokens)*128u + 16u))
 

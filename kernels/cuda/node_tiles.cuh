@@ -97,16 +97,17 @@ form_bytes(u32 kind)
  * the product of those before is done. */
 template <u32 FORM>
 BR_DEV void
-form_read(const struct pack_form &form, u32 from, u32x4 (&in)[4])
+form_read(const struct pack_form &form, const struct dense_lane &lane,
+          u32 from, u32x4 (&in)[4])
 {
     if constexpr (FORM == FORM_PACKED) {
         const struct pack_words p = pack_read(form, from);
         wg_wait<0>();
         pack_halves(form, p, in);
     } else if constexpr (FORM == FORM_DENSE) {
-        const struct dense_words p = dense_read(from);
+        const struct dense_words p = dense_read(lane, from);
         wg_wait<0>();
-        dense_halves(p, in);
+        dense_halves(lane, p, from, in);
     }
 }
 
@@ -347,7 +348,7 @@ bring(const struct br_nd_args &a, u32 tile, u32 t0, u32 kb, u32 end)
 }
 
 /* A block: a tile's piece, or all its pieces, for N tokens. */
-template <u32 N, u32 STAGES, bool FEW, u32 FORM>
+template <u32 N, u32 STAGES, bool FEW, u32 FORM, bool ALONE = false>
 BR_DEV void
 tile_product(const struct br_nd_args &a)
 {
@@ -362,6 +363,8 @@ tile_product(const struct br_nd_args &a)
                                                       : blocks;
     float sum[N / 2], all[N / 2];
 
+    if (ALONE && is_spare(BR_ND_TILE_THREADS, WARPS * 32))
+        return;
     if (tid() == 0) {
         for (u32 i = 0; i < STAGES; i++) {
             mbar_init(full + i * 8, 1);
@@ -381,6 +384,7 @@ tile_product(const struct br_nd_args &a)
     const bool arrives = READ || (tid() & 31) == 0; /* who reads, itself */
     struct tile_d f = factors_of(a, tile, t0);
     u32 s = 0, round = 0;
+    const struct dense_lane lane = dense_lane_of();
     grid_wait();
     factors_near<N>(f, a.z.p);
 #pragma unroll 1
@@ -396,7 +400,7 @@ tile_product(const struct br_nd_args &a)
             u32x4 in[4]; /* weights of the operands, which nobody reads now */
             while (!mbar_try(full + s * 8, round & 1))
                 ;
-            form_read<FORM>(form, base + s * BYTES, in);
+            form_read<FORM>(form, lane, base + s * BYTES, in);
             wg_begin();
 #pragma unroll
             for (u32 k = 0; k < 4; k++)
@@ -420,13 +424,15 @@ tile_product(const struct br_nd_args &a)
     }
     if (FEW && N <= BR_ND_APART && a.op == BR_ND_MEET_READERS)
         put_piece<N>(a, sum, tile, seg);
-    else if (FEW && a.op == BR_ND_MEET_NEAR)
+    else if (FEW && !ALONE && a.op == BR_ND_MEET_NEAR)
         meet_near<N>(a, sum, tile, t0, f);
     else if (!FEW)
         put_tile<N>(a, all, tile, t0, f);
     else if (a.segs == 1 ||
              meet_pieces<N>(a, sum, tile * (grid_dim() / a.segs) + tt, seg))
         put_tile<N>(a, sum, tile, t0, f);
+    if (ALONE)
+        let_spare_go(BR_ND_TILE_THREADS, WARPS * 32);
 }
 
 #define PRODUCT(name, N, STAGES, FEW, per_sm)                    \
@@ -458,14 +464,18 @@ PACKED_PRODUCT(64, 64, 6, true, 2)
 PACKED_PRODUCT(128, 128, 8, true, 1)
 PACKED_PRODUCT(many, 128, 8, false, 1)
 
-#define DENSE_PRODUCT(N, STAGES)                                       \
-    KERNEL __launch_bounds__(BR_ND_TILE_THREADS, 2)                    \
-        br_nd_dense_##N(ARGS)                                          \
+/* most: threads, of which the registers that ptxas may take follow. */
+#define DENSE_PRODUCT(name, N, STAGES, ALONE, most, per_sm)            \
+    KERNEL __launch_bounds__(most, per_sm)                             \
+        br_nd_dense_##name(ARGS)                                       \
     {                                                                  \
         static_assert(BR_ND_DENSE_SHARED(N, STAGES) <= 113u * 1024,    \
                       "shared memory of two blocks");                  \
-        tile_product<N, STAGES, true, FORM_DENSE>(a);                  \
+        tile_product<N, STAGES, true, FORM_DENSE, ALONE>(a);           \
     }
-DENSE_PRODUCT(16, 7)
-DENSE_PRODUCT(32, 6)
-DENSE_PRODUCT(64, 5)
+DENSE_PRODUCT(16, 16, 7, false, BR_ND_TILE_THREADS, 2)
+DENSE_PRODUCT(32, 32, 6, false, BR_ND_TILE_THREADS, 2)
+DENSE_PRODUCT(64, 64, 5, false, 384, 2)
+DENSE_PRODUCT(alone_16, 16, 7, true, 896, 1)
+DENSE_PRODUCT(alone_32, 32, 6, true, 768, 1)
+DENSE_PRODUCT(alone_64, 64, 5, true, 768, 1)

@@ -204,7 +204,7 @@ open_all(bench *b, br_status *st)
         .max_want = BR_MAX(rows, BR_BENCH_CHECKED),
         .gpu = b->gpu,
         .gpu_memory = (uint64_t)br_opt_int(b->cli, BR_OPT_gpu_memory),
-        .gpu_dense = br_opt_bool(b->cli, BR_OPT_gpu_dense),
+        .gpu_dense = (enum br_cun_dense)br_opt_enum(b->cli, BR_OPT_gpu_dense),
         .gpu_timeout_s = (uint32_t)br_opt_int(b->cli, BR_OPT_gpu_timeout),
         .exact = exact,
         .kv = br_cli_kv(b->cli, !exact),

@@ -162,7 +162,7 @@ compute(br_cli *cli, const br_model *m, const token_list *t, br_cpu_pool *pool,
         .pool = pool,
         .gpu = gpu,
         .gpu_memory = (uint64_t)br_opt_int(cli, BR_OPT_gpu_memory),
-        .gpu_dense = br_opt_bool(cli, BR_OPT_gpu_dense),
+        .gpu_dense = (enum br_cun_dense)br_opt_enum(cli, BR_OPT_gpu_dense),
         .gpu_timeout_s = (uint32_t)br_opt_int(cli, BR_OPT_gpu_timeout),
         .exact = exact,
         .kv = br_cli_kv(cli, (pool || gpu.tier) && !exact)};

@@ -136,7 +136,7 @@ br_cli_lm_config(const br_cli *cli, br_str *cache)
         .cache_bytes = (uint64_t)br_opt_int(cli, BR_OPT_cache_bytes),
         .untuned = !br_opt_bool(cli, BR_OPT_tuned),
         .gpu_memory = (uint64_t)br_opt_int(cli, BR_OPT_gpu_memory),
-        .gpu_dense = br_opt_bool(cli, BR_OPT_gpu_dense),
+        .gpu_dense = (uint8_t)br_opt_enum(cli, BR_OPT_gpu_dense),
         .gpu_timeout_s = (uint32_t)br_opt_int(cli, BR_OPT_gpu_timeout)};
 }
 

@@ -31,7 +31,7 @@ typedef struct br_lm_config {
     uint64_t cache_bytes;   /* of all that is there */
     bool untuned;           /* do without what brass tune left in that folder */
     uint64_t gpu_memory;    /* memory of br_cun_config */
-    bool gpu_dense;         /* dense of it */
+    uint8_t gpu_dense;      /* dense of it */
     uint32_t gpu_timeout_s; /* until a GPU's step counts as hung; 0: its own */
     /* While weights are made ready; may be NULL. */
     void (*progress)(void *ctx, uint64_t done, uint64_t total);

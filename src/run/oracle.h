@@ -29,9 +29,9 @@ typedef struct br_oracle_config {
     /* NULL: the reference tier. Else the CPU tier by these threads, whose act
      * is quantised. */
     br_cpu_pool *pool;
-    br_nd_where gpu;     /* its tier, node by node; no pool then */
-    uint64_t gpu_memory; /* memory of br_cun_config */
-    bool gpu_dense;      /* dense of it */
+    br_nd_where gpu;             /* its tier, node by node; no pool then */
+    uint64_t gpu_memory;         /* memory of br_cun_config */
+    enum br_cun_dense gpu_dense; /* dense of it */
     uint32_t gpu_timeout_s;
     bool exact; /* the reference tier's bits */
     /* What keys and values are kept as, on either tier: BR_Q_F32, F16, Q8_0.

@@ -56,6 +56,7 @@ extern struct emu_fiber *emu_me;
 void emu_yield(void);
 void emu_trap(void);
 void emu_arrive(struct emu_bar *b, u32 n); /* returns when n have */
+void emu_pass(struct emu_bar *b, u32 n);   /* returns at once */
 void emu_cluster_arrive(void);
 void emu_call(const void *kernel, void **params); /* emu_kernels.cc */
 const char *emu_has(const char *kernel);          /* the same name, for ever */
@@ -122,6 +123,11 @@ BR_DEV u32
 grid_dim(void)
 {
     return emu_me->grid_dim;
+}
+BR_DEV u32
+opaque_one(void)
+{
+    return 1;
 }
 #    define HERE(v) (void)(v)
 BR_DEV u64
@@ -401,6 +407,12 @@ BR_DEV void
 bar(u32 id, u32 n)
 {
     emu_arrive(&emu_me->block->bar[id], n);
+}
+
+BR_DEV void
+bar_arrive(u32 id, u32 n)
+{
+    emu_pass(&emu_me->block->bar[id], n);
 }
 
 /* ---- memory ------------------------------------------------------------- */

@@ -92,6 +92,15 @@ emu_arrive(struct emu_bar *b, u32 n)
     emu_me->wait = NULL;
 }
 
+void
+emu_pass(struct emu_bar *b, u32 n)
+{
+    if (++b->count < n)
+        return;
+    b->count = 0;
+    b->gen++;
+}
+
 /* Threads of the cluster that have not arrived, nor returned; whoever is the
  * last lets all go on. */
 static u32 cluster_left, cluster_here;
@@ -748,7 +757,10 @@ E(cuFuncSetAttribute)(void *f, int a, int v)
 }
 E(cuFuncGetAttribute)(int *v, int a, void *f)
 {
-    return IGNORE(a, f), *v = 0, 0;
+    enum { MOST_THREADS = 0, REGS = 4 };
+
+    *v = a == MOST_THREADS ? 1024 : a == REGS ? 80 : 0;
+    return IGNORE(f), 0;
 }
 int
 emu_launch_blocks(void *fn, const struct shape *s, void **params, int together)

@@ -40,35 +40,48 @@ logits_of(const br_model *m, br_oracle_config c, const uint32_t *chunks,
     return costs;
 }
 
-/* Chunks of every kernel of few rows, and a prompt of tiles, with dense matrices and
- * without. Bytes that are dense. */
+/* Such chunks with dense matrices and without, whose logits are `tiles`. Bytes that are
+ * dense. */
 static uint64_t
-same_bits(const br_model *m)
+same_in_chunks(const br_model *m, const uint32_t *chunks, size_t n_chunks,
+               float *tiles)
 {
-    static const uint32_t few[] = {1, 8, 16, 30, 15}, many[] = {MOST};
-    const br_oracle_config dense = {.gpu_dense = true};
+    const br_oracle_config no = {.gpu_dense = BR_CUN_DENSE_NO};
     const size_t n = MOST * (size_t)m->hp.n_vocab;
-    float *tiles = t_keep(malloc(n * sizeof *tiles));
     float *other = t_keep(malloc(n * sizeof *other));
-    const br_cun_costs plain =
-        logits_of(m, (br_oracle_config){0}, few, BR_COUNT(few), tiles);
-    const br_cun_costs both = logits_of(m, dense, few, BR_COUNT(few), other);
+    const br_cun_costs plain = logits_of(m, no, chunks, n_chunks, tiles);
+    const br_cun_costs both =
+        logits_of(m, (br_oracle_config){0}, chunks, n_chunks, other);
 
     ck_assert_uint_eq(plain.dense, 0);
     ck_assert_uint_eq(both.weights, plain.weights + both.dense);
     ck_assert_mem_eq(tiles, other, n * sizeof *tiles);
+    return both.dense;
+}
+
+/* Chunks of every kernel of few rows, and a prompt of tiles. Bytes that are dense. */
+static uint64_t
+same_bits(const br_model *m)
+{
+    static const uint32_t few[] = {1, 8, 16, 30, 15}, many[] = {MOST};
+    const br_oracle_config dense = {.gpu_dense = BR_CUN_DENSE_YES};
+    const size_t n = MOST * (size_t)m->hp.n_vocab;
+    float *tiles = t_keep(malloc(n * sizeof *tiles));
+    float *other = t_keep(malloc(n * sizeof *other));
+    const uint64_t bytes = same_in_chunks(m, few, BR_COUNT(few), tiles);
+
     (void)logits_of(m, dense, many, 1, other);
     ck_assert_mem_eq(tiles, other, n * sizeof *tiles);
     (void)logits_of(m, dense, (const uint32_t[]){64, MOST - 64}, 2, other);
     ck_assert_mem_eq(tiles, other, n * sizeof *tiles);
-    return both.dense;
+    return bytes;
 }
 
 /* Pieces of 128 rows x 64 columns of a matrix, rows of several on top of each other. */
 static uint64_t
 dense_bytes(uint64_t rows, uint64_t cols)
 {
-    return (rows + 127) / 128 * (cols / 64) * (128 * 96 + 32 * 4);
+    return (rows + 127) / 128 * (cols / 64) * (128 * 96 + 64 * 4);
 }
 
 static uint16_t *
@@ -91,17 +104,19 @@ TEST_WITHIN(cuda_dense_matrices_have_the_bits_of_tiles, 240)
     t_emulate_cuda();
     shaped on = open_shape_file("shape:llama-256:BF16");
     const uint64_t head = dense_bytes((uint64_t)on.m->hp.n_vocab, 256);
-    ck_assert_uint_eq(same_bits(on.m), layer + head);
     ck_assert_int_eq(setenv("BR_EMU_SM", "2", 1), 0); /* blocks that stay */
     ck_assert_uint_eq(same_bits(on.m), layer + head);
-    unsetenv("BR_EMU_SM");
+    /* of eight blocks that all run at once stay as they are: attention's output, the head */
+    ck_assert_int_eq(setenv("BR_EMU_SM", "8", 1), 0);
+    ck_assert_uint_eq(same_bits(on.m), layer - dense_bytes(256, 256));
+    ck_assert_int_eq(setenv("BR_EMU_SM", "4", 1), 0);
     /* A piece lists zeros, subnormal ones, others too small for 15 exponents ... */
     uint16_t *down = weights_of(&on, "blk.0.ffn_down.weight");
     for (uint32_t i = 0; i < 24; i++)
         down[(i * 4 + 1) * 768 + i * 2 % 64] = odd[i % 6];
     ck_assert_uint_eq(same_bits(on.m), layer + head);
-    /* ... but no more than 32: this matrix stays as it is */
-    for (uint32_t i = 0; i < 9; i++)
+    /* ... but no more than 8 of 16 rows: this matrix stays as it is */
+    for (uint32_t i = 0; i < 6; i++)
         down[3 * 768 + i] = 0;
     ck_assert_uint_eq(same_bits(on.m), layer + head - dense_bytes(256, 768));
     /* as one with a row of zeros does */
@@ -112,13 +127,31 @@ TEST_WITHIN(cuda_dense_matrices_have_the_bits_of_tiles, 240)
     t_emulate_end();
 }
 
+/* On as many multiprocessors as its gate and up have blocks, down's are alone by
+ * registers. */
+TEST_WITHIN(cuda_dense_blocks_that_are_alone_have_the_bits_of_tiles, 240)
+{
+    static const uint32_t few[] = {1, 17, 52};
+
+    t_emulate_cuda();
+    ck_assert_int_eq(setenv("BR_EMU_SM", "68", 1), 0);
+    shaped on = open_shape_file("shape:llama-640:BF16");
+    const size_t n = MOST * (size_t)on.m->hp.n_vocab;
+    float *tiles = t_keep(malloc(n * sizeof *tiles));
+    ck_assert_uint_eq(same_in_chunks(on.m, few, BR_COUNT(few), tiles),
+                      dense_bytes(8704, 640) + dense_bytes(640, 4352));
+    unsetenv("BR_EMU_SM");
+    close_shape(&on);
+    t_emulate_end();
+}
+
 static br_cun_costs
 costs_with(const br_model *m, uint64_t memory)
 {
     br_oracle_config c = {.gpu = {.tier = "cuda"},
                           .kv = BR_Q_F16,
                           .gpu_memory = memory,
-                          .gpu_dense = true};
+                          .gpu_dense = BR_CUN_DENSE_AUTO};
     br_status st = {0};
     br_cun_costs costs;
     br_oracle o;
@@ -132,8 +165,9 @@ costs_with(const br_model *m, uint64_t memory)
 static br_code
 open_dense(void *m, br_status *st)
 {
-    br_oracle_config c = {
-        .gpu = {.tier = "cuda"}, .kv = BR_Q_F16, .gpu_dense = true};
+    br_oracle_config c = {.gpu = {.tier = "cuda"},
+                          .kv = BR_Q_F16,
+                          .gpu_dense = BR_CUN_DENSE_AUTO};
     br_oracle o;
     br_code code = br_oracle_open(&o, m, &c, st);
 
@@ -187,8 +221,8 @@ TEST_WITHIN(cuda_dense_says_where_it_does_nothing, 120)
     for (size_t i = 0; i < BR_COUNT(of); i++) {
         t_run_emulated(&r,
                        (const char *[]){"bench", of[i].spec, "--tier", "cuda",
-                                        "--gpu-dense", "-n", "2", "-p", "0",
-                                        of[i].option, of[i].value, NULL},
+                                        "--gpu-dense", "yes", "-n", "2", "-p",
+                                        "0", of[i].option, of[i].value, NULL},
                        NULL, 0);
         ck_assert_msg(r.exit == 0, "%s", r.err);
         if (of[i].why)

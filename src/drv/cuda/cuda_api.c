@@ -533,3 +533,11 @@ br_cuda_module(br_cuda *cu, void **mod, const char *name, const void *image,
     br_prefix(st, "%s%s%.200s", name, log[0] ? ": " : "", log);
     return (br_code)rc;
 }
+
+br_code
+br_cuda_all_shared(br_cuda *cu, void *fn, br_status *st)
+{
+    enum { PERCENT = 100 };
+
+    return BR_CU(cu, st, cuFuncSetAttribute(fn, BR_CU_FUNC_CARVEOUT, PERCENT));
+}

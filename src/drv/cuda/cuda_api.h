@@ -15,9 +15,11 @@ enum { /* attributes and flags of the driver's interface */
        BR_CU_ATTR_MAJOR = 75,
        BR_CU_ATTR_MINOR = 76,
        BR_CU_ATTR_L2_BYTES = 38,
+       BR_CU_FUNC_THREADS = 0, /* most of a block */
        BR_CU_FUNC_LOCAL_BYTES = 3,
        BR_CU_FUNC_REGS = 4,
        BR_CU_FUNC_DYN_SHARED = 8,
+       BR_CU_FUNC_CARVEOUT = 9,
        BR_CU_JIT_ERROR_LOG = 5,
        BR_CU_JIT_ERROR_LOG_BYTES = 6,
        BR_CU_CAPTURE_THREAD = 1,
@@ -156,6 +158,9 @@ br_code br_cuda_graph(br_cuda *cu, void **exec, void *graph,
  * if this device takes it, else the PTX. */
 const void *br_cuda_image(const br_cuda *cu, const char *ptx,
                           const char *cubin);
+/* The kernel leaves all it can of a multiprocessor's memory to shared memory: one that
+ * wants another share than the one before it waits until that has left. */
+br_code br_cuda_all_shared(br_cuda *cu, void *fn, br_status *st) BR_MUST_USE;
 br_code br_cuda_module(br_cuda *cu, void **mod, const char *name,
                        const void *image, br_status *st) BR_MUST_USE;
 

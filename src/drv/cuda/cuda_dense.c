@@ -2,8 +2,9 @@
  * their bytes, for steps of few rows, which are bound by those. Prompts read tiles: taking
  * numbers apart costs them a tenth (packed weights, an H200).
  *
- *   which    those that products of tiles read and none of whose pieces lists too much:
- *            a first look at all of them says so, before memory is asked for
+ *   which    those that products of tiles read, in long runs, and none of whose pieces
+ *            lists too much: a first look at all of them says so, before memory is
+ *            asked for
  *   room     not of the last quarter of the device's memory, or of what is given
  *   bits     a step's are the same either way
  *
@@ -20,10 +21,17 @@ typedef struct dense {
     uint64_t bytes;
 } dense;
 
+/* One whose blocks all run at once, with so few 64s of columns that these are there before
+ * the launch ahead has ended, waits for no bytes, but would for their being taken apart
+ * (H200, 1B at 1 and 64 rows: .76, 1.33 ms a step with q k v and out among them, .73, 1.30
+ * without). */
 static bool
-is_product(const cun_launch *l)
+is_product(const br_cun *x, const cun_launch *l)
 {
-    return l->grid == CUN_PRODUCT && l->a.m.kind == BR_ND_TILES;
+    enum { AHEAD = 8 };
+
+    return l->grid == CUN_PRODUCT && l->a.m.kind == BR_ND_TILES &&
+           (l->a.m.block > AHEAD || l->a.segs * l->x > (uint32_t)x->cu.n_sm);
 }
 
 /* The first launch that reads the same matrix. */
@@ -33,7 +41,7 @@ first_of(const br_cun *x, size_t i)
     const void *q = x->launches.at[i].a.m.q;
 
     for (size_t k = 0; k < i; k++)
-        if (is_product(&x->launches.at[k]) && x->launches.at[k].a.m.q == q)
+        if (is_product(x, &x->launches.at[k]) && x->launches.at[k].a.m.q == q)
             return k;
     return i;
 }
@@ -69,11 +77,11 @@ look(dense *d)
     BR_TRY(br_cuda_alloc(&x->cu, &d->too_many, 4 * n, d->st));
     BR_TRY(cun_zero(x, d->too_many, n, d->st));
     for (size_t i = 0; i < n; i++)
-        if (is_product(&x->launches.at[i]) && first_of(x, i) == i)
+        if (is_product(x, &x->launches.at[i]) && first_of(x, i) == i)
             BR_TRY(make(d, i, 0));
     BR_TRY(cun_get(x, d->seen, d->too_many, 4 * n, d->st));
     for (size_t i = 0; i < n; i++) {
-        if (!is_product(&x->launches.at[i]) || first_of(x, i) != i)
+        if (!is_product(x, &x->launches.at[i]) || first_of(x, i) != i)
             d->seen[i] = 1;
         if (d->seen[i] == 0)
             d->bytes += bytes_of(&x->launches.at[i].a.m);
@@ -106,7 +114,7 @@ make_all(dense *d)
     for (size_t i = 0; i < x->launches.n; i++) {
         cun_launch *l = &x->launches.at[i];
 
-        if (!is_product(l))
+        if (!is_product(x, l))
             continue;
         if (first_of(x, i) != i) {
             l->dense = x->launches.at[first_of(x, i)].dense;
@@ -123,28 +131,31 @@ make_all(dense *d)
 br_code
 cun_dense(br_cun *x, br_status *st)
 {
+    const bool asked = x->c.dense == BR_CUN_DENSE_YES; /* and is told why not */
     dense d = {.x = x, .st = st};
     br_code code;
 
-    if (!x->c.dense || x->launches.n == 0)
+    if (x->c.dense == BR_CUN_DENSE_NO || x->launches.n == 0)
         return BR_OK;
     if (cun_exact_form(x)) {
-        br_log(BR_EV_cuda_not_dense,
-               "for fast arithmetic on tensor cores alone");
+        if (asked)
+            br_log(BR_EV_cuda_not_dense,
+                   "for fast arithmetic on tensor cores alone");
         return BR_OK;
     }
     d.seen = br_try_calloc(x->launches.n, sizeof *d.seen);
     if (!d.seen)
         return br_fail(st, BR_E_OOM, "weights: out of memory");
     code = look(&d);
-    if (code == BR_OK && d.bytes == 0)
+    const bool room = code == BR_OK && has_room(x, d.bytes);
+    if (room && d.bytes)
+        code = make_all(&d);
+    else if (code == BR_OK && asked && room)
         br_log(BR_EV_cuda_not_dense, "no matrix of BF16 fits 12 bits a weight");
-    else if (code == BR_OK && !has_room(x, d.bytes))
+    else if (code == BR_OK && asked)
         br_log(BR_EV_cuda_not_dense,
                "with %.1f MB more less than a quarter of memory would be free",
                br_mb(d.bytes));
-    else if (code == BR_OK)
-        code = make_all(&d);
     br_cuda_free(&x->cu, d.too_many);
     br_free(d.seen);
     return code;

@@ -80,12 +80,13 @@ open_kernels(br_cun *x, br_status *st)
                          kernels[i].name)));
         const uint32_t most = BR_MAX(kernels[i].shared, BR_ND_SPREAD_SHARED);
 
+        BR_TRY(br_cuda_all_shared(&x->cu, x->fn[i], st));
         if (kernels[i].shared > 48 << 10)
             BR_TRY(BR_CU(&x->cu, st,
                          cuFuncSetAttribute(x->fn[i], BR_CU_FUNC_DYN_SHARED,
                                             (int)most)));
     }
-    for (int i = CUN_flash_few_64; i <= CUN_flash_stay_64; i++)
+    for (int i = CUN_flash_few_64; i <= CUN_flash_stay_128; i++)
         BR_TRY(BR_CU(&x->cu, st,
                      cuFuncSetAttribute(x->fn[i], BR_CU_FUNC_DYN_SHARED,
                                         BR_ND_STAY_SHARED)));
@@ -485,6 +486,47 @@ meets_in(const cun_launch *l, enum cun_fn fn)
                : 1;
 }
 
+/* Threads of a block that has more than half of a multiprocessor's registers; 0: not to be
+ * had. */
+static uint32_t
+threads_alone(const br_cun *x, enum cun_fn fn)
+{
+    enum { REGISTERS = 65536, LANES = 32, TOGETHER = 8 /* of a lane */ };
+    int each = 0, most = 0;
+
+    if (x->cu.cuFuncGetAttribute(&each, BR_CU_FUNC_REGS, x->fn[fn]) ||
+        x->cu.cuFuncGetAttribute(&most, BR_CU_FUNC_THREADS, x->fn[fn]) ||
+        each <= 0)
+        return 0;
+    each = (each + TOGETHER - 1) / TOGETHER * TOGETHER;
+    const int threads = (REGISTERS / 2 / (LANES * each) + 1) * LANES;
+    return threads <= most ? (uint32_t)threads : 0;
+}
+
+/* A launch of which no multiprocessor should have two blocks goes to that kernel's like
+ * whose blocks have warps that only wait (is_spare). */
+static void
+be_alone(const br_cun *x, const cun_launch *l, enum cun_fn *fn,
+         br_cuda_launch *how)
+{
+    enum cun_fn alone = *fn;
+    uint32_t threads;
+
+    if (l->single && *fn >= CUN_dense_16 && *fn <= CUN_dense_64 &&
+        l->a.op != BR_ND_MEET_NEAR)
+        alone += CUN_dense_alone_16 - CUN_dense_16;
+    else if (*fn == CUN_flash_turn_64 &&
+             how->gx * how->gy <= (uint32_t)x->cu.n_sm)
+        alone = CUN_flash_alone_64;
+    else
+        return;
+    threads = threads_alone(x, alone);
+    if (threads <= how->bx)
+        return;
+    *fn = alone;
+    how->bx = threads;
+}
+
 static br_code
 start(br_cun *x, cun_launch *l, uint32_t rows, bool few, br_status *st)
 {
@@ -546,6 +588,7 @@ start(br_cun *x, cun_launch *l, uint32_t rows, bool few, br_status *st)
         attrs[1].value.cluster[1] = attrs[1].value.cluster[2] = 1;
         how.n_attrs = 2;
     }
+    be_alone(x, l, &fn, &how);
     code = BR_CU(&x->cu, st,
                  cuLaunchKernelEx(&how, x->fn[fn],
                                   (void *[]){joined ? (void *)&both

@@ -37,6 +37,14 @@ typedef struct br_cun_costs { /* of NVIDIA's */
     uint64_t row;
 } br_cun_costs;
 
+/* BF16 matrices in 12 bits a weight as well, for steps of few rows, where three quarters
+ * of all memory have room for them. No bit changes. */
+enum br_cun_dense {
+    BR_CUN_DENSE_AUTO,
+    BR_CUN_DENSE_YES, /* and a word where it is not so */
+    BR_CUN_DENSE_NO
+};
+
 typedef struct br_cun_config {
     /* Another GPU, from now on its own whatever open returns; NULL: NVIDIA's.
      * It runs the kernels that need no tensor cores, and draws no tokens. */
@@ -50,9 +58,7 @@ typedef struct br_cun_config {
      * itself); experts that do not fit stay in the host's. 0: what is free but a
      * reserve. OOM: all else does not fit. */
     uint64_t memory;
-    /* BF16 matrices in 12 bits a weight as well, for steps of few rows, where three
-     * quarters of all memory have room for them. No bit changes. */
-    bool dense;
+    enum br_cun_dense dense;
     uint32_t timeout_s; /* of br_cuda; 0: its own */
     br_cun_costs *plan; /* NULL, or: what is known before weights are sent */
     /* Called now and then while weights are sent; may be NULL. */

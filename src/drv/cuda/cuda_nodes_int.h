@@ -37,14 +37,15 @@ enum cun_grid {
 
 typedef struct cun_launch {
     uint8_t fn, grid;
-    bool want;           /* of the rows that want logits only */
-    bool last;           /* of its node */
-    bool lone;           /* only where somebody looks at every node ... */
-    bool joint;          /* ... and does for several nodes where nobody does */
-    bool lean;           /* then nobody reads y */
-    bool turns;          /* the attention after it can do it */
-    bool spread;         /* a block a multiprocessor */
-    uint32_t apart;      /* rows of a step whose pieces their reader adds */
+    bool want;   /* of the rows that want logits only */
+    bool last;   /* of its node */
+    bool lone;   /* only where somebody looks at every node ... */
+    bool joint;  /* ... and does for several nodes where nobody does */
+    bool lean;   /* then nobody reads y */
+    bool turns;  /* the attention after it can do it */
+    bool spread; /* a block a multiprocessor, by shared memory */
+    bool single; /* the same by registers, where there is a kernel for it */
+    bool apart;  /* its reader adds the pieces */
     uint32_t of, turn;   /* 1 + launch: whose pieces it reads, what it can do */
     uint32_t node, also; /* also: another node that it does, or BR_IR_NONE */
     uint32_t x;          /* numbers of a row; blocks */

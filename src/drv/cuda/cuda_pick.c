@@ -53,6 +53,7 @@ open_spaces(br_cun *x, br_status *st)
                               st));
     BR_TRY(BR_CU(&x->cu, st,
                  cuModuleGetFunction(&x->pick, x->pick_mod, "br_pick")));
+    BR_TRY(br_cuda_all_shared(&x->cu, x->pick, st));
     /* what another try has taken is still there */
     if (!x->pick_space)
         BR_TRY(cun_alloc(x, &x->pick_space, spaces, st));

@@ -444,17 +444,6 @@ row_adds(const cun_launch *l, const cun_launch *r)
            (r->a.x.p == l->a.y.p || r->a.b.p == l->a.y.p);
 }
 
-/* Of how many rows: many pieces of a short product meet sooner in a cluster, unless
- * rows are few (H200, 1B: 16 rows 0.94 ms a step, not 0.99; 64 rows 1.41, not
- * 1.39). */
-static uint32_t
-rows_apart(const cun_launch *l)
-{
-    enum { PIECES = 4, SHORT = 8 /* 64s of columns */, FEW = 16 };
-
-    return l->a.segs <= PIECES || l->a.m.block >= SHORT ? BR_ND_APART : FEW;
-}
-
 /* Who reads the product's outputs is `next` alone, which adds; r: that, or the
  * attention that may do it. */
 static bool
@@ -488,31 +477,55 @@ product_by(const br_cun *x, size_t at, bool before)
     return NULL;
 }
 
+static bool
+at_once(const br_cun *x, const cun_launch *l)
+{
+    return l->a.segs * l->x <= (uint32_t)x->cu.n_sm;
+}
+
+/* More 64s of columns of a block than are on their way when it begins. */
+static bool
+is_long(const cun_launch *l)
+{
+    return l->a.m.block >= 8;
+}
+
 /* A product with no more blocks than there are multiprocessors should have one on
  * each; but blocks are placed while those of the launch ahead end, two where two
  * fit. So the longest of those next to each other take more than half of a
- * multiprocessor's memory, and none of their neighbours (which begin beside them). */
+ * multiprocessor's memory, and none of their neighbours (which begin beside them): those
+ * take more than half of its registers. H200, ms a step at 1, 16, 64 rows, before what
+ * follows .76 .85 1.33 (1B BF16): down by registers .73 .84, with q k v by memory
+ * .72 .83. */
 static void
 spread(br_cun *x)
 {
-    enum {
-        LONG = 8 /* 64s of columns of a block: more than are on their way */
-    };
+    const cun_launch *by[2];
 
     for (size_t i = 0; i < x->launches.n; i++) {
         cun_launch *l = &x->launches.at[i];
-        const cun_launch *by[2];
 
-        if (l->grid != CUN_PRODUCT || l->lone || l->a.m.block < LONG ||
-            l->a.segs * l->x > (uint32_t)x->cu.n_sm)
+        if (l->grid != CUN_PRODUCT || l->lone || !is_long(l) || !at_once(x, l))
             continue;
         by[0] = product_by(x, i, true);
         by[1] = product_by(x, i, false);
         l->spread = true;
         for (int k = 0; k < 2; k++)
-            if (by[k] && by[k]->a.segs * by[k]->x <= (uint32_t)x->cu.n_sm &&
+            if (by[k] && at_once(x, by[k]) &&
                 (by[k]->a.m.block > l->a.m.block || (k == 0 && by[k]->spread)))
                 l->spread = false;
+    }
+    for (size_t i = 0; i < x->launches.n; i++) {
+        cun_launch *l = &x->launches.at[i];
+
+        if (l->grid != CUN_PRODUCT || l->lone || l->spread || !at_once(x, l))
+            continue;
+        by[0] = product_by(x, i, true);
+        by[1] = product_by(x, i, false);
+        const bool beside =
+            (by[0] && by[0]->spread) || (by[1] && by[1]->spread);
+        l->single = beside && is_long(l);
+        l->spread = !beside;
     }
 }
 
@@ -537,8 +550,7 @@ cun_joins(br_cun *x)
         if (next->fn == CUN_turn && then < x->launches.n &&
             can_turn(x, next, &x->launches.at[then]))
             r = &x->launches.at[then];
-        if (is_apart(x, l, next, r))
-            l->apart = rows_apart(l);
+        l->apart = is_apart(x, l, next, r);
         if (l->apart)
             next->of = r->of = (uint32_t)i + 1;
     }
@@ -547,7 +559,7 @@ cun_joins(br_cun *x)
 bool
 cun_is_apart(const br_cun *x, const cun_launch *l, uint32_t rows)
 {
-    return rows <= l->apart && !x->watch.seen;
+    return l->apart && rows <= BR_ND_APART && !x->watch.seen;
 }
 
 static struct br_nd_pieces
@@ -578,8 +590,7 @@ cun_stays(const br_cun *x, const cun_launch *l, uint32_t rows)
 {
     enum { QUERIES = 8 };
 
-    return x->alone && l->a.head_k == 64 && l->a.per_kv <= QUERIES &&
-           too_many(x, rows, l->x);
+    return x->alone && l->a.per_kv <= QUERIES && too_many(x, rows, l->x);
 }
 
 enum cun_fn
@@ -594,7 +605,7 @@ cun_stay(const br_cun *x, cun_launch *l, br_cuda_launch *how)
     how->gx = (uint32_t)x->cu.n_sm;
     how->gy = 1;
     how->shared = l->a.segs * BR_ND_STAY_STAGE(head) + sums;
-    return CUN_flash_stay_64;
+    return head == 64 ? CUN_flash_stay_64 : CUN_flash_stay_128;
 }
 
 /* As many as fit half of the multiprocessors, as clusters of four and eight that fill
@@ -632,13 +643,12 @@ cun_few(const br_cun *x, cun_launch *l, br_cuda_launch *how)
 }
 
 /* Blocks of few queries wait for what they read, each for itself; those that stay
- * find it there, as do short heads not all of which run at once (H200, 1B at 64
- * rows: 1.49 ms a step, not 1.59). */
+ * find it there (H200, 1B at 64 rows: 1.49 ms a step, not 1.59). */
 bool
 cun_turns(const br_cun *x, const cun_launch *turn, uint32_t rows)
 {
     return turn->turns && x->alone && !x->watch.seen &&
-           (turn->a.head_k > 64 || !too_many(x, rows, turn->a.count));
+           !too_many(x, rows, turn->a.count);
 }
 
 bool

@@ -45,7 +45,8 @@ cun_open_stay(br_cun *x, br_status *st)
     if (!x->cu.cuGraphConditionalHandleCreate)
         return BR_OK;
     BR_TRY(br_cuda_module(&x->cu, &s->mod, "stay", br_ptx_stay, st));
-    return BR_CU(&x->cu, st, cuModuleGetFunction(&s->fn, s->mod, "br_stay"));
+    BR_TRY(BR_CU(&x->cu, st, cuModuleGetFunction(&s->fn, s->mod, "br_stay")));
+    return br_cuda_all_shared(&x->cu, s->fn, st);
 }
 
 void
