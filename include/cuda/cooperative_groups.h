@@ -204,20 +204,7 @@ this_multi_grid()
     return multi_grid_group();
 }
 
-/* A cluster is one block here; larger ones are refused where they are asked for. */
-class cluster_group : public thread_block
-{
-  public:
-    BR_ME static unsigned num_blocks() { return 1; }
-    BR_ME static unsigned block_rank() { return 0; }
-    BR_ME static dim3 dim_blocks() { return dim3(1, 1, 1); }
-    BR_ME static dim3 block_index() { return dim3(0, 0, 0); }
-    template <class T> BR_ME static T *map_shared_rank(T *p, unsigned)
-    {
-        return p;
-    }
-    BR_ME static unsigned query_shared_rank(const void *) { return 0; }
-};
+#include "cooperative_groups/brass_cluster.h"
 BR_CG cluster_group
 this_cluster()
 {

@@ -23,8 +23,9 @@
 #    else
 #        define __grid_constant__ /* parameters cannot change here anyhow */
 #    endif
-/* A cluster is one block here. Of more, clang says that the function below, which
- * has no value, is no constant: nothing is launched otherwise than was asked for. */
+/* What a kernel says about its clusters does not reach the launch. Of several blocks
+ * clang says that the function below, which has no value, is no constant: nothing is
+ * launched otherwise than was asked for. */
 int several_blocks_in_a_cluster_are_not_supported();
 constexpr int
 brass_cluster_is_one_block(int x, int y = 1, int z = 1)

@@ -203,7 +203,7 @@ __global__ void numbers(const __grid_constant__ some s, float *o)
     o[2] = twice(3) + cuda::maximum<>()(s.x[2], 1.f);
 }
 
-/* A cluster is one block. */
+/* Of two blocks there are half as many. */
 static void
 clusters()
 {
@@ -218,12 +218,13 @@ clusters()
     CHECK(cudaOccupancyMaxActiveClusters(&n, numbers, &c));
     EXPECT(n == blocks * mps && n > 0);
     CHECK(cudaOccupancyMaxPotentialClusterSize(&size, numbers, &c));
-    EXPECT(size == 1);
+    EXPECT(size == 8);
     attr.id = cudaLaunchAttributeClusterDimension;
     attr.val.clusterDim = {2, 1, 1};
     c.attrs = &attr;
     c.numAttrs = 1;
-    EXPECT(cudaOccupancyMaxActiveClusters(&n, numbers, &c) == cudaErrorNotSupported);
+    CHECK(cudaOccupancyMaxActiveClusters(&n, numbers, &c));
+    EXPECT(n == blocks * mps / 2);
     attr.val.clusterDim.x = 1;
     CHECK(cudaOccupancyMaxActiveClusters(&n, numbers, &c));
     c.blockDim = 4096;

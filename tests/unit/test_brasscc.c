@@ -173,6 +173,12 @@ PROGRAM(few_bits)
     program("few_bits", true);
 }
 
+/* Other blocks' shared memory; on AMD processors interpreted. */
+PROGRAM(cluster_memory)
+{
+    program("cluster_memory", true);
+}
+
 PROGRAM(video)
 {
     program("video", true);
