@@ -500,22 +500,20 @@ TEST(tok_json_merges_that_scores_do_not_say_are_kept)
     uint64_t rng = 7;
     int kept = 0;
 
-    for (int i = 0; i < 60; i++) {
+    for (int i = 0; i < 40; i++) {
         br_tok *t = open_json(grown(&rng, i % 2), ""), *file = of_gguf(t);
-        char text[25] = "";
+        char text[601] = "";
 
+        for (size_t c = 0; c < sizeof text - 1; c++)
+            text[c] = "aabb "[t_rand(&rng) % 5];
+        ck_assert_str_eq(tk_ids(file, text, 0), tk_ids(t, text, 0));
         kept += br_tok_kind_of(file) == BR_TOK_MPE;
-        for (int k = 0; k < 30; k++) {
-            for (size_t c = 0; c < sizeof text - 1; c++)
-                text[c] = "aabb "[t_rand(&rng) % 5];
-            ck_assert_str_eq(tk_ids(file, text, 0), tk_ids(t, text, 0));
-        }
         if (i % 2)
             ck_assert_int_eq(br_tok_kind_of(file), BR_TOK_SPM);
         br_tok_free(file);
         br_tok_free(t);
     }
-    ck_assert_int_ge(kept, 20);
+    ck_assert_int_ge(kept, 10);
 }
 
 TEST(tok_json_wordpiece)
