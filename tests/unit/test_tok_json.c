@@ -457,6 +457,12 @@ TEST(tok_json_unknown_letters_side_by_side_are_one_token)
     br_str_fini(&many);
 }
 
+static bool
+is_pair(const char *whole, const char *l, const char *r)
+{
+    return !strncmp(whole, l, strlen(l)) && !strcmp(whole + strlen(l), r);
+}
+
 /* A vocabulary of up to 16 pieces of a, b and U+2581, grown from pairs. whole: as
  * SentencePiece has it, where all pairs that make a piece are merges, side by
  * side; else some, in any order. */
@@ -477,8 +483,7 @@ grown(uint64_t *rng, bool whole)
                 piece[i] = t_printf("-%d", i);
         br_str_printf(&vocab, ",\"%s\":%d", piece[i], i + 1);
         for (int l = 0; l < n * n; l++)
-            if (!strcmp(piece[i],
-                        t_printf("%s%s", piece[l / n], piece[l % n])) &&
+            if (is_pair(piece[i], piece[l / n], piece[l % n]) &&
                 (whole || t_rand(rng) % 3))
                 br_str_printf(&list, "%s\"%s %s\"", merges++ ? "," : "",
                               piece[l / n], piece[l % n]);
