@@ -212,11 +212,12 @@ TEST(cuda_attributes_of_launches_are_obeyed_or_refused)
                   0, CUDA_SUCCESS},
                  {CU_LAUNCH_ATTRIBUTE_COOPERATIVE, 1, 0, 0, CUDA_SUCCESS},
                  {CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, 1, 1, 1, CUDA_SUCCESS},
+                 /* of two blocks, where there is one */
                  {CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, 2, 1, 1,
-                  CUDA_ERROR_NOT_SUPPORTED},
+                  (CUresult)cudaErrorInvalidClusterSize},
                  /* 2^32 blocks, which are none in 32 bits */
                  {CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, 1u << 16, 1u << 16, 1,
-                  CUDA_ERROR_NOT_SUPPORTED},
+                  (CUresult)cudaErrorInvalidClusterSize},
                  {CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT, 0, 0, 0,
                   CUDA_ERROR_NOT_SUPPORTED},
                  {CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT, 0, 0, 0,
