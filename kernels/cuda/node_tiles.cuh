@@ -354,6 +354,7 @@ tile_product(const struct br_nd_args &a)
 {
     enum { AT = form_place<FORM>(), BYTES = AT + N / 8 * ATOM };
     enum { WARPS = TILE_ROWS / 16, READ = FORM != FORM_TILES };
+    enum { WAITS = N > 16 ? WARPS * 32 : 0 }; /* threads that spare ones wait for */
     const u32 base = smem_of(dyn_shared()), full = base + STAGES * BYTES;
     const u32 empty = full + STAGES * 8, blocks = a.m.n_in / 64;
     const u32 seg = FEW ? bid() % a.segs : 0, tile = bid_y();
@@ -363,7 +364,7 @@ tile_product(const struct br_nd_args &a)
                                                       : blocks;
     float sum[N / 2], all[N / 2];
 
-    if (ALONE && is_spare(BR_ND_TILE_THREADS, WARPS * 32))
+    if (ALONE && is_spare(BR_ND_TILE_THREADS, WAITS))
         return;
     if (tid() == 0) {
         for (u32 i = 0; i < STAGES; i++) {
@@ -432,7 +433,7 @@ tile_product(const struct br_nd_args &a)
              meet_pieces<N>(a, sum, tile * (grid_dim() / a.segs) + tt, seg))
         put_tile<N>(a, sum, tile, t0, f);
     if (ALONE)
-        let_spare_go(BR_ND_TILE_THREADS, WARPS * 32);
+        let_spare_go(BR_ND_TILE_THREADS, WAITS);
 }
 
 #define PRODUCT(name, N, STAGES, FEW, per_sm)                    \

@@ -213,6 +213,16 @@ asks(const cun_planner *p, const br_ir_node *n, const br_ir_bind *b)
            cun_asked_as_tiles(p->x, n->bind[1].value);
 }
 
+/* The head, whose rows are gathered first: a row in a block, with what is added, is sooner
+ * done than by a launch for each. */
+static bool
+heads(const cun_planner *p, const br_ir_node *n, const br_ir_bind *b)
+{
+    return n->op == BR_IR_LM_HEAD && br_bind_together(b) &&
+           memcmp(&n->bind[0], b, sizeof *b) == 0 &&
+           cun_tiled(p->x, n->bind[1].value);
+}
+
 /* Does a product of tiles come soon that reads it? */
 static bool
 feeds_tiles(const cun_planner *p, const br_ir_bind *b)
@@ -221,7 +231,8 @@ feeds_tiles(const cun_planner *p, const br_ir_bind *b)
     const br_ir *g = p->x->v.g;
 
     for (uint32_t i = p->node + 1; i <= p->node + SOON && i < g->n_nodes; i++)
-        if (cun_takes(p, &g->nodes[i], b) || asks(p, &g->nodes[i], b))
+        if (cun_takes(p, &g->nodes[i], b) || asks(p, &g->nodes[i], b) ||
+            heads(p, &g->nodes[i], b))
             return true;
     return false;
 }
