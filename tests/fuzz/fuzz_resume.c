@@ -14,15 +14,19 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     br_tok_ids ids = {0};
 
     for (const br_resumed *r = list; r; r = r->next) {
-        size_t n, sum = 0;
+        size_t sum = 0;
 
         br_check(r->id[0] && !strpbrk(r->id, "\"\\/\n") && strlen(r->id) < 40);
         br_check(r->tenant < BR_MAX_TENANTS && r->created >= 0 && r->model);
         br_check(br_resume_path(r->wire)[0] == '/' && !r->begun && !r->status);
         for (uint32_t i = 0; i < 4; i++) {
-            if (!br_resume_tokens(r, i, &ids, &n))
+            br_request_desc d = {0};
+
+            if (!br_resume_choice(r, i, &ids, &d))
                 break;
-            sum += n;
+            sum += d.n_done;
+            br_check(d.n_counted <= INT32_MAX);
+            br_check(d.counted || (!d.prompt_counted && !d.n_counted));
         }
         br_check(ids.n == sum);
         for (size_t i = 0; i < ids.n; i++)
