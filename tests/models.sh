@@ -76,13 +76,14 @@ back() {
     done
     await answers || return 1
     unheard "$dir/other/b.gguf" && await said 'b on cpu' || return 1
-    unheard "$dir/b.gguf"
-    (n=0; until said 'b on cpu' || [ $n = 2000 ]; do says b 200 || echo no; n=$((n + 1)); done) >"$dir/b"
-    ! grep no "$dir/b" && said 'b on cpu' && await last_left && says b 200 && here b && stop
+    printf '%s\n' "$dir/b.gguf" >"$dir/list"
+    kill -HUP "$server"
+    (n=0; until twice ready || [ $n = 2000 ]; do says b 200 || echo no; n=$((n + 1)); done) >"$dir/b"
+    ! grep no "$dir/b" && twice ready && await twice left && says b 200 && here b && stop
 }
 asked() { [ -s "$dir/long" ] || answers; }
 answers() { curl -s "$url/metrics" | grep -q '^vllm:num_requests_running{.*} [1-9]'; }
-last_left() { grep -a 'http_ready\|http_left' "$dir/log" | tail -n 1 | grep -q left; }
+twice() { [ "$(grep -ac "http_$1" "$dir/log")" = 2 ]; } # in any order: threads say it
 unheard() { printf '%s\n' "$@" >"$dir/list"; : >"$dir/log"; kill -HUP "$server"; }
 said() { grep -q "$1" "$dir/log"; }
 # Room for two: the one asked longest ago leaves, but not before it has answered.
