@@ -10,6 +10,7 @@
 #include "cli/catalogue.h"
 #include "cli/progress.h"
 #include "cli/tiers.h"
+#include "drv/cuda/cuda_nodes.h"
 #include "run/keep.h"
 
 #include <string.h>
@@ -35,6 +36,13 @@ open_template(served *m, const char *path, br_status *st)
     return code == BR_OK ? code : br_prefix(st, "%s", path);
 }
 
+/* Which may want the same device's memory. */
+static bool
+has_others(const server *s)
+{
+    return s->cli->n_args > 1 || br_opt_given(s->cli, BR_OPT_models_file);
+}
+
 static br_code
 open_model(server *s, served *m, br_status *st)
 {
@@ -57,6 +65,8 @@ open_model(server *s, served *m, br_status *st)
     c.n_ctx = (uint32_t)br_opt_int(s->cli, BR_OPT_max_ctx);
     c.n_slots = (uint32_t)br_opt_int(s->cli, BR_OPT_slots);
     c.stop = &s->stop;
+    if (c.gpu_dense == BR_CUN_DENSE_AUTO && has_others(s))
+        c.gpu_dense = BR_CUN_DENSE_NO;
     code = br_progress_lm(s->cli, &m->lm, m->model, &c, st);
     br_str_fini(&cache);
     return code;

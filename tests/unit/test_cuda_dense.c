@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "t.h"
 
@@ -230,4 +231,65 @@ TEST_WITHIN(cuda_dense_says_where_it_does_nothing, 120)
         else
             ck_assert_ptr_null(strstr(r.err, "dense"));
     }
+}
+
+/* A model of BF16 with words: no number of its later matrices is zero. */
+static const char *
+bf16_model(void)
+{
+    const char *path = t_printf("%s/a.gguf", t_tmpdir());
+    size_t n, head = 2 << 20;
+    t_proc r;
+
+    t_run(&r, "quantize", "models/demo.gguf", path, "bf16");
+    ck_assert_msg(r.exit == 0, "%s", r.err);
+    char *p = t_read(path, &n);
+    ck_assert_uint_gt(n, head);
+    for (size_t i = head; i + 1 < n; i += 2) {
+        if (!p[i] && !(p[i + 1] & 0x7f))
+            p[i + 1] = 0x3a;
+    }
+    t_write(path, p, n);
+    return path;
+}
+
+/* What `brass serve` says of them until these models are there. */
+static const char *
+served(const char *models)
+{
+    const char *brass = t_brass();
+    t_proc r;
+
+    t_exec(&r,
+           (const char *[]){
+               "sh", "-c",
+               t_printf("cd %s && : >said && { BR_EMU_SM=2 "
+                        "LD_LIBRARY_PATH=$(dirname %s)/emu %s serve %s --tier "
+                        "cuda --port 0 --ctx 64 --slots 1 --log-level info "
+                        ">said 2>&1 & } && pid=$! && for i in $(seq 1200); do "
+                        "kill -0 $pid 2>&- || break; grep -q http_ready said "
+                        "&& break; sleep 0.05; done; kill $pid 2>&-; wait "
+                        "$pid; cat said; rm -f "
+                        "/run/lock/brass-gpu-emulated-$$.lock "
+                        "/tmp/brass-gpu-emulated-$$.lock",
+                        t_tmpdir(), brass, brass, models),
+               NULL},
+           NULL, 0);
+    ck_assert_msg(strstr(r.out, "http_ready") != NULL, "%s", r.out);
+    return t_keep(strdup(r.out));
+}
+
+/* Who serves several models has none of them twice, unless asked. */
+TEST_WITHIN(cuda_dense_matrices_are_for_a_model_alone, 120)
+{
+    t_emulate_cuda();
+    const char *path = bf16_model();
+    const char *other = t_printf("%s/b.gguf", t_tmpdir());
+    ck_assert_int_eq(symlink(path, other), 0);
+    const char *both = t_printf("%s %s", path, other);
+    ck_assert_ptr_nonnull(strstr(served(path), "cuda_dense"));
+    ck_assert_ptr_null(strstr(served(both), "cuda_dense"));
+    ck_assert_ptr_nonnull(
+        strstr(served(t_printf("%s --gpu-dense yes", both)), "cuda_dense"));
+    t_emulate_end();
 }

@@ -125,6 +125,7 @@ make_all(dense *d)
                 (uint64_t)l->a.m.sub * 8 * l->a.m.n_in * 2 - bytes_of(&l->a.m);
         }
     }
+    br_log(BR_EV_cuda_dense, "%.1f MB", br_mb(d->bytes));
     return cun_wait(x, d->st);
 }
 
