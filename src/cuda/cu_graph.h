@@ -110,6 +110,15 @@ cudaError_t bc_graph_join(struct CUstream_st *s, struct CUevent_st *e);
 void bc_graph_drop(struct CUstream_st *s); /* its capture ends with nothing */
 /* The node goes, so nothing that is captured comes after it. */
 void bc_graph_forget(cudaGraphNode_t node);
+/* cudaGraphEdgeData: two ports, a type and room. What is not zero asks for a launch
+ * before the other kernel's end; ours are all plain. */
+enum { BC_EDGE_BYTES = 8 };
+bool bc_plain_edges(const uint8_t *data, size_t edges);
+/* Says so of *n edges, where they are listed. */
+void bc_tell_plain(uint8_t *data, const cudaGraphNode_t *listed,
+                   const size_t *n);
+/* The same of what a capture goes on from, as far as there is a list to show. */
+cudaError_t bc_tell_capture(size_t found, const uint8_t **data, size_t *n);
 cudaError_t bc_capture_info(cudaStream_t s, cudaStreamCaptureStatus *status,
                             unsigned long long *id, cudaGraph_t *graph,
                             const cudaGraphNode_t **nodes, size_t *n);

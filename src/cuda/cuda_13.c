@@ -444,26 +444,6 @@ BRING(cudaMemDiscardAndPrefetchBatchAsync_ptsz)
 
 /* ---- graphs: edges may say more about themselves ------------------------ */
 
-/* cudaGraphEdgeData: two ports, a type and room. What is not zero asks for a launch
- * before the other kernel's end. */
-enum { EDGE_BYTES = 8 };
-
-static bool
-is_plain(const uint8_t *data, size_t edges)
-{
-    for (size_t k = 0; data && k < edges * EDGE_BYTES; k++)
-        if (data[k])
-            return false;
-    return true;
-}
-
-static void
-plain(uint8_t *data, const cudaGraphNode_t *listed, const size_t *n)
-{
-    if (data && listed)
-        memset(data, 0, *n * EDGE_BYTES);
-}
-
 API cudaError_t br_cuda_13_edges(cudaGraph_t graph, const cudaGraphNode_t *from,
                                  const cudaGraphNode_t *to, const uint8_t *data,
                                  size_t n);
@@ -473,8 +453,9 @@ cudaError_t
 br_cuda_13_edges(cudaGraph_t graph, const cudaGraphNode_t *from,
                  const cudaGraphNode_t *to, const uint8_t *data, size_t n)
 {
-    return is_plain(data, n) ? cudaGraphAddDependencies(graph, from, to, n)
-                             : bc_end(cudaErrorNotSupported);
+    return bc_plain_edges(data, n)
+               ? cudaGraphAddDependencies(graph, from, to, n)
+               : bc_end(cudaErrorNotSupported);
 }
 
 /* Only plain edges are there to be removed. */
@@ -487,8 +468,9 @@ cudaError_t
 br_cuda_13_cut(cudaGraph_t graph, const cudaGraphNode_t *from,
                const cudaGraphNode_t *to, const uint8_t *data, size_t n)
 {
-    return is_plain(data, n) ? cudaGraphRemoveDependencies(graph, from, to, n)
-                             : bc_end(cudaErrorInvalidValue);
+    return bc_plain_edges(data, n)
+               ? cudaGraphRemoveDependencies(graph, from, to, n)
+               : bc_end(cudaErrorInvalidValue);
 }
 
 API cudaError_t br_cuda_13_get_edges(cudaGraph_t graph, cudaGraphNode_t *from,
@@ -503,7 +485,7 @@ br_cuda_13_get_edges(cudaGraph_t graph, cudaGraphNode_t *from,
     cudaError_t e = cudaGraphGetEdges(graph, from, to, n);
 
     if (e == cudaSuccess)
-        plain(data, from, n);
+        bc_tell_plain(data, from, n);
     return e;
 }
 
@@ -518,7 +500,7 @@ br_cuda_13_before(cudaGraphNode_t node, cudaGraphNode_t *deps, uint8_t *data,
     cudaError_t e = cudaGraphNodeGetDependencies(node, deps, n);
 
     if (e == cudaSuccess)
-        plain(data, deps, n);
+        bc_tell_plain(data, deps, n);
     return e;
 }
 
@@ -533,7 +515,7 @@ br_cuda_13_behind(cudaGraphNode_t node, cudaGraphNode_t *deps, uint8_t *data,
     cudaError_t e = cudaGraphNodeGetDependentNodes(node, deps, n);
 
     if (e == cudaSuccess)
-        plain(data, deps, n);
+        bc_tell_plain(data, deps, n);
     return e;
 }
 
@@ -548,8 +530,8 @@ br_cuda_13_node(cudaGraphNode_t *node, cudaGraph_t graph,
                 const cudaGraphNode_t *deps, const uint8_t *data, size_t n,
                 cudaGraphNodeParams *p)
 {
-    return is_plain(data, n) ? cudaGraphAddNode(node, graph, deps, n, p)
-                             : bc_end(cudaErrorNotSupported);
+    return bc_plain_edges(data, n) ? cudaGraphAddNode(node, graph, deps, n, p)
+                                   : bc_end(cudaErrorNotSupported);
 }
 
 /* ---- captures ------------------------------------------------------------- */
@@ -562,28 +544,19 @@ API cudaError_t br_cuda_13_capture(cudaStream_t stream,
                                    nodes *at, const uint8_t **data, size_t *n);
 OF_13(br_cuda_13_capture, cudaStreamGetCaptureInfo);
 
-/* Edges from so many nodes can be told of: all are plain. */
 cudaError_t
 br_cuda_13_capture(cudaStream_t stream, cudaStreamCaptureStatus *status,
                    unsigned long long *id, cudaGraph_t *graph, nodes *at,
                    const uint8_t **data, size_t *n)
 {
-    static const uint8_t zeros[1024 * EDGE_BYTES];
     size_t found = 0;
     cudaError_t e =
         cudaStreamGetCaptureInfo_v2(stream, status, id, graph, at, &found);
 
-    if (e != cudaSuccess)
+    if (e != cudaSuccess || *status == cudaStreamCaptureStatusNone)
         return e;
-    if (data && found > sizeof zeros / EDGE_BYTES)
-        return bc_end(cudaErrorNotSupported);
-    if (*status == cudaStreamCaptureStatusNone)
-        return e;
-    if (data)
-        *data = zeros;
-    if (n)
-        *n = found;
-    return e;
+    e = bc_tell_capture(found, data, n);
+    return e == cudaSuccess ? e : bc_end(e);
 }
 
 API cudaError_t br_cuda_13_own_capture(cudaStream_t stream,
@@ -609,7 +582,7 @@ cudaError_t
 br_cuda_13_after(cudaStream_t stream, cudaGraphNode_t *at, const uint8_t *data,
                  size_t n, unsigned flags)
 {
-    return is_plain(data, n)
+    return bc_plain_edges(data, n)
                ? cudaStreamUpdateCaptureDependencies(stream, at, n, flags)
                : bc_end(cudaErrorNotSupported);
 }
@@ -636,8 +609,8 @@ cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, nodes at,
                               const uint8_t *data, size_t n,
                               cudaStreamCaptureMode mode)
 {
-    BC_API(is_plain(data, n) ? bc_capture_into(stream, graph, at, n, mode)
-                             : cudaErrorNotSupported);
+    BC_API(bc_plain_edges(data, n) ? bc_capture_into(stream, graph, at, n, mode)
+                                   : cudaErrorNotSupported);
 }
 
 API cudaError_t cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream,

@@ -231,32 +231,20 @@ cuGraphAddNode(cudaGraphNode_t *node, cudaGraph_t graph,
 
 /* ---- edges that say more about themselves ------------------------------- */
 
-enum { EDGE_BYTES = 8 };
-
-static cudaError_t
-only_plain(const uint8_t *data, size_t edges)
-{
-    for (size_t k = 0; data && k < edges * EDGE_BYTES; k++)
-        if (data[k])
-            return cudaErrorNotSupported;
-    return cudaSuccess;
-}
-
 static cudaError_t
 told_plain(cudaError_t e, uint8_t *data, const cudaGraphNode_t *listed,
            const size_t *n)
 {
-    if (e == cudaSuccess && data && listed)
-        memset(data, 0, *n * EDGE_BYTES);
+    if (e == cudaSuccess)
+        bc_tell_plain(data, listed, n);
     return e;
 }
 
-#define EDGES(fn, params, data, n, call)                                     \
-    API CUresult fn params;                                                  \
-    CUresult fn params                                                       \
-    {                                                                        \
-        BD_CALL(only_plain(data, n) == cudaSuccess ? (call)                  \
-                                                   : cudaErrorNotSupported); \
+#define EDGES(fn, params, data, n, call)                                   \
+    API CUresult fn params;                                                \
+    CUresult fn params                                                     \
+    {                                                                      \
+        BD_CALL(bc_plain_edges(data, n) ? (call) : cudaErrorNotSupported); \
     }
 EDGES(cuGraphAddDependencies_v2,
       (cudaGraph_t g, const cudaGraphNode_t *f, const cudaGraphNode_t *t,
@@ -293,30 +281,21 @@ cuStreamBeginCaptureToGraph(CUstream s, cudaGraph_t g,
                             const cudaGraphNode_t *at, const uint8_t *data,
                             size_t n, cudaStreamCaptureMode mode)
 {
-    BD_API(only_plain(data, n) == cudaSuccess
-               ? bc_capture_into(s, g, at, n, mode)
-               : cudaErrorNotSupported);
+    BD_API(bc_plain_edges(data, n) ? bc_capture_into(s, g, at, n, mode)
+                                   : cudaErrorNotSupported);
 }
 
-/* Edges from so many nodes can be told of: all are plain. */
 static cudaError_t
 capture(CUstream s, cudaStreamCaptureStatus *status, unsigned long long *id,
         cudaGraph_t *graph, const cudaGraphNode_t **at, const uint8_t **data,
         size_t *n)
 {
-    static const uint8_t zeros[1024 * EDGE_BYTES];
     size_t found = 0;
     cudaError_t e = bc_capture_info(s, status, id, graph, at, &found);
 
-    if (e != cudaSuccess || *status == cudaStreamCaptureStatusNone)
-        return e;
-    if (data && found > sizeof zeros / EDGE_BYTES)
-        return cudaErrorNotSupported;
-    if (data)
-        *data = zeros;
-    if (n)
-        *n = found;
-    return e;
+    return e != cudaSuccess || *status == cudaStreamCaptureStatusNone
+               ? e
+               : bc_tell_capture(found, data, n);
 }
 
 API CUresult cuStreamGetCaptureInfo_v3(CUstream s,

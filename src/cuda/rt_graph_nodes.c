@@ -90,49 +90,44 @@ cudaGraphExecNodeSetParams(cudaGraphExec_t x, cudaGraphNode_t node, any *p)
     BC_API(set_step(x, node, p));
 }
 
+/* What each kind has whose parameters are `at` of those of any. */
+#define NODES_OF(Kind, at, params)                                      \
+    static any *of_##at(any *a, const params *p)                        \
+    {                                                                   \
+        *a = (any){.type = cudaGraphNodeType##Kind};                    \
+        if (p)                                                          \
+            a->at = *p;                                                 \
+        return p ? a : NULL;                                            \
+    }                                                                   \
+    cudaError_t cudaGraphAdd##Kind##Node(cudaGraphNode_t *node,         \
+                                         cudaGraph_t graph, nodes deps, \
+                                         size_t n, const params *p)     \
+    {                                                                   \
+        any a;                                                          \
+        BC_API(add(node, graph, deps, n, of_##at(&a, p)));              \
+    }                                                                   \
+    cudaError_t cudaGraph##Kind##NodeGetParams(cudaGraphNode_t node,    \
+                                               params *p)               \
+    {                                                                   \
+        BC_API(get(node, cudaGraphNodeType##Kind, p, sizeof *p));       \
+    }                                                                   \
+    cudaError_t cudaGraph##Kind##NodeSetParams(cudaGraphNode_t node,    \
+                                               const params *p)         \
+    {                                                                   \
+        any a;                                                          \
+        BC_API(set(node, of_##at(&a, p)));                              \
+    }                                                                   \
+    cudaError_t cudaGraphExec##Kind##NodeSetParams(                     \
+        cudaGraphExec_t x, cudaGraphNode_t node, const params *p)       \
+    {                                                                   \
+        any a;                                                          \
+        BC_API(set_step(x, node, of_##at(&a, p)));                      \
+    }
+NODES_OF(Kernel, kernel, cudaKernelNodeParams)
+NODES_OF(Memset, memset, cudaMemsetParams)
+NODES_OF(Host, host, cudaHostNodeParams)
+
 /* ---- kernels ------------------------------------------------------------ */
-
-static any *
-of_kernel(any *a, const cudaKernelNodeParams *p)
-{
-    *a = (any){.type = cudaGraphNodeTypeKernel};
-    if (p)
-        a->kernel = *p;
-    return p ? a : NULL;
-}
-
-cudaError_t
-cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph, nodes deps,
-                       size_t n, const cudaKernelNodeParams *p)
-{
-    any a;
-
-    BC_API(add(node, graph, deps, n, of_kernel(&a, p)));
-}
-
-cudaError_t
-cudaGraphKernelNodeGetParams(cudaGraphNode_t node, cudaKernelNodeParams *p)
-{
-    BC_API(get(node, cudaGraphNodeTypeKernel, p, sizeof *p));
-}
-
-cudaError_t
-cudaGraphKernelNodeSetParams(cudaGraphNode_t node,
-                             const cudaKernelNodeParams *p)
-{
-    any a;
-
-    BC_API(set(node, of_kernel(&a, p)));
-}
-
-cudaError_t
-cudaGraphExecKernelNodeSetParams(cudaGraphExec_t x, cudaGraphNode_t node,
-                                 const cudaKernelNodeParams *p)
-{
-    any a;
-
-    BC_API(set_step(x, node, of_kernel(&a, p)));
-}
 
 static cudaError_t
 set_attribute(cudaGraphNode_t node, cudaLaunchAttributeID id,
@@ -409,90 +404,6 @@ cudaGraphExecMemcpyNodeSetParamsFromSymbol(cudaGraphExec_t x,
 
     BC_API(set_step(x, node,
                     of_symbol(&a, symbol, offset, false, dst, bytes, kind)));
-}
-
-/* ---- fills, host functions ---------------------------------------------- */
-
-static any *
-of_fill(any *a, const cudaMemsetParams *p)
-{
-    *a = (any){.type = cudaGraphNodeTypeMemset};
-    if (p)
-        a->memset = *p;
-    return p ? a : NULL;
-}
-
-cudaError_t
-cudaGraphAddMemsetNode(cudaGraphNode_t *node, cudaGraph_t graph, nodes deps,
-                       size_t n, const cudaMemsetParams *p)
-{
-    any a;
-
-    BC_API(add(node, graph, deps, n, of_fill(&a, p)));
-}
-
-cudaError_t
-cudaGraphMemsetNodeGetParams(cudaGraphNode_t node, cudaMemsetParams *p)
-{
-    BC_API(get(node, cudaGraphNodeTypeMemset, p, sizeof *p));
-}
-
-cudaError_t
-cudaGraphMemsetNodeSetParams(cudaGraphNode_t node, const cudaMemsetParams *p)
-{
-    any a;
-
-    BC_API(set(node, of_fill(&a, p)));
-}
-
-cudaError_t
-cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t x, cudaGraphNode_t node,
-                                 const cudaMemsetParams *p)
-{
-    any a;
-
-    BC_API(set_step(x, node, of_fill(&a, p)));
-}
-
-static any *
-of_host(any *a, const cudaHostNodeParams *p)
-{
-    *a = (any){.type = cudaGraphNodeTypeHost};
-    if (p)
-        a->host = *p;
-    return p ? a : NULL;
-}
-
-cudaError_t
-cudaGraphAddHostNode(cudaGraphNode_t *node, cudaGraph_t graph, nodes deps,
-                     size_t n, const cudaHostNodeParams *p)
-{
-    any a;
-
-    BC_API(add(node, graph, deps, n, of_host(&a, p)));
-}
-
-cudaError_t
-cudaGraphHostNodeGetParams(cudaGraphNode_t node, cudaHostNodeParams *p)
-{
-    BC_API(get(node, cudaGraphNodeTypeHost, p, sizeof *p));
-}
-
-cudaError_t
-cudaGraphHostNodeSetParams(cudaGraphNode_t node, const cudaHostNodeParams *p)
-{
-    any a;
-
-    BC_API(set(node, of_host(&a, p)));
-}
-
-cudaError_t
-cudaGraphExecHostNodeSetParams(cudaGraphExec_t x, cudaGraphNode_t node,
-                               const cudaHostNodeParams *p)
-{
-    any a;
-
-    BC_API(set_step(x, node, of_host(&a, p)));
 }
 
 /* ---- events, memory, children, nothing ---------------------------------- */
