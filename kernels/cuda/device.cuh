@@ -84,6 +84,11 @@ block_dim(void)
     asm("mov.u32 %0, %%ntid.x;" : "=r"(r));
     return r;
 }
+BR_DEV u32
+min_u32(u32 a, u32 b)
+{
+    return a < b ? a : b;
+}
 /* 1, which the compiler does not know: what is multiplied by it stays a multiplication,
  * which waits for no shift or permutation. */
 BR_DEV u32

@@ -188,19 +188,13 @@ BR_DEV void
 few_bring(const struct flash_kept &k, const struct flash_tile &f, u32 kv,
           u32 base, u32 to, u32 pages, u32 first, u32 page0 = 0)
 {
-    enum { RUNS = HD / 8, ROWS = 32 / RUNS };
-    const u32 lane = tid() & 31, d = lane % RUNS;
-    const u16 *pool = k.pool + kv * HD + d * 8;
+    const u32 lane = tid() & 31;
+    const u16 *pool = k.pool + kv * HD + lane % (HD / 8) * 8;
 
 #pragma unroll 1
-    for (u32 p = page0; p < KEYS / 16; p++) {
-        const u16 *page = pool + shfl_from(pages, first + p) * k.page;
-#pragma unroll
-        for (u32 i = 0; i < 16 / ROWS; i++) {
-            const u32 r = p * 16 + i * ROWS + lane / RUNS;
-            copy16(to + key_at(r, d), page + within(base + r, f) % 16 * k.cols);
-        }
-    }
+    for (u32 p = page0; p < KEYS / 16; p++)
+        bring_page<HD, 32>(pool + shfl_from(pages, first + p) * k.page, k.cols, f,
+                           base, p, to, lane);
 }
 
 /* What it has first of all. Keys of earlier steps are there before the launch ahead

@@ -96,12 +96,6 @@ unit_of(const struct br_nd_args &a, float (&m)[2])
     return u;
 }
 
-BR_DEV u32
-min_u32(u32 a, u32 b)
-{
-    return a < b ? a : b;
-}
-
 /* A query's sums so far, and those of the next block, of which it sees keys. */
 struct flash_fold {
     float old, now;
@@ -170,6 +164,22 @@ pages_of(const u32 *keys, const u32 *values, const struct flash_tile &f, u32 bas
                          : values)[within(base + lane % PAGES * 16, f) / 16];
 }
 
+/* Rows of page p of the block at `base` to shared memory; x: where the page has thread
+ * `me` of N's 16 bytes of a KV head. */
+template <u32 HD, u32 N>
+BR_DEV void
+bring_page(const u16 *x, u32 cols, const struct flash_tile &f, u32 base, u32 p,
+           u32 to, u32 me)
+{
+    enum { RUNS = HD / 8, ROWS = N / RUNS };
+
+#pragma unroll
+    for (u32 i = 0; i < 16 / ROWS; i++) {
+        const u32 r = p * 16 + i * ROWS + me / RUNS;
+        copy16(to + key_at(r, me % RUNS), x + within(base + r, f) % 16 * cols);
+    }
+}
+
 /* A block's keys (or values) of a KV head there, by N threads of which this is thread
  * `me`. */
 template <u32 HD, u32 N>
@@ -182,16 +192,11 @@ flash_bring(const struct flash_kept &k, const struct flash_tile &f, u32 kv,
     const u32 d = me % RUNS;
 
 #pragma unroll
-    for (u32 p = 0; p < PAGES; p++) {
-        const u16 *page = k.pool +
-                          k.table[within(base + p * 16, f) / 16] * k.page +
-                          kv * HD + d * 8;
-#pragma unroll
-        for (u32 i = 0; i < 16 / ROWS; i++) {
-            const u32 r = p * 16 + i * ROWS + me / RUNS;
-            copy16(to + key_at(r, d), page + within(base + r, f) % 16 * k.cols);
-        }
-    }
+    for (u32 p = 0; p < PAGES; p++)
+        bring_page<HD, N>(k.pool +
+                              k.table[within(base + p * 16, f) / 16] * k.page +
+                              kv * HD + d * 8,
+                          k.cols, f, base, p, to, me);
 }
 
 /* Four warps that bring keys and values to the others, block after block. A

@@ -96,7 +96,7 @@ round_begin(const struct br_nd_args &a, struct round_at &p)
     const struct round_piece z = round_piece_of(a, p.q);
 
     p.kb = z.seg * a.m.block;
-    p.end = min_of(p.kb + a.m.block, a.m.n_in / 64);
+    p.end = min_u32(p.kb + a.m.block, a.m.n_in / 64);
     p.w = (const u8 *)a.m.q +
           (p.kb * (u64)(a.m.sub / 16) + z.tile) * form_bytes<FORM>(a.m.kind);
     p.x = (const u8 *)a.xq + p.kb * (u64)a.lows * ATOM;
@@ -186,7 +186,7 @@ round_product(const struct br_nd_args &a)
 
         f.w[0] = own.w[0], f.w[1] = own.w[1];
         piece_sum<N, STAGES, FORM>(sum, lane, base, first,
-                                   min_of(first + a.m.block, blocks), at);
+                                   min_u32(first + a.m.block, blocks), at);
         if (z.alone && a.segs > 1)
             whole = meet_pieces<N>(a, sum, z.tile, z.seg);
 #pragma unroll

@@ -66,8 +66,8 @@ BR_DEV void
 stay_bring(const struct br_nd_args &a, u32 pages, const struct flash_tile &f,
            u32 kv, u32 base, u32 to)
 {
-    enum { RUNS = HD / 8, ROWS = 32 / RUNS, PAGES = KEYS / 16 };
-    const u32 lane = tid() & 31, d = lane % RUNS;
+    enum { PAGES = KEYS / 16 };
+    const u32 lane = tid() & 31, d = lane % (HD / 8);
 
 #pragma unroll
     for (u32 h = 0; h < 2; h++) {
@@ -76,15 +76,9 @@ stay_bring(const struct br_nd_args &a, u32 pages, const struct flash_tile &f,
         const u64 page = h ? a.v.page : a.k.page;
         const u32 cols = h ? a.v.cols : a.k.cols;
 #pragma unroll
-        for (u32 q = 0; q < PAGES; q++) {
-            const u16 *x = pool + shfl_from(pages, h * PAGES + q) * page;
-#pragma unroll
-            for (u32 i = 0; i < 16 / ROWS; i++) {
-                const u32 r = q * 16 + i * ROWS + lane / RUNS;
-                copy16(to + h * KEYS * HD * 2 + key_at(r, d),
-                       x + within(base + r, f) % 16 * cols);
-            }
-        }
+        for (u32 q = 0; q < PAGES; q++)
+            bring_page<HD, 32>(pool + shfl_from(pages, h * PAGES + q) * page, cols,
+                               f, base, q, to + h * KEYS * HD * 2, lane);
     }
 }
 

@@ -66,12 +66,6 @@ br_nd_tile(ARGS)
         a.sums[r] = squares;
 }
 
-BR_DEV u32
-min_of(u32 a, u32 b)
-{
-    return a < b ? a : b;
-}
-
 /* ---- products -------------------------------------------------------------- */
 
 /* Of 64 columns of a tile's weights: as they are, packed, dense (node_dense.cuh). */

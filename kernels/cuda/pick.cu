@@ -264,8 +264,7 @@ draw_below(u64 seed, u32 position, u64 n)
     }
 }
 
-/* Of all ids; says on whether a logit is no number. In any order: threads of a
- * warp look at neighbours. */
+/* Number i among the best so far; bad: it is none. */
 BR_DEV void
 look_at(float x, u32 i, u64 *best, bool *bad)
 {
@@ -274,11 +273,8 @@ look_at(float x, u32 i, u64 *best, bool *bad)
     *bad |= !(x < as_f32(0x7f800000u));
     *best = key > *best ? key : *best;
 }
-BR_DEV u32
-least(u32 a, u32 b)
-{
-    return a < b ? a : b;
-}
+/* Of all ids; says on whether a logit is no number. In any order: threads of a
+ * warp look at neighbours. */
 BR_DEV u64
 best_of(struct picker *p, u32 from, u32 end)
 {
@@ -294,10 +290,10 @@ best_of(struct picker *p, u32 from, u32 end)
         u32x4 x[AT_ONCE];
 #pragma unroll
         for (u32 j = 0; j < AT_ONCE; j++) /* else the last again */
-            x[j] = four[least(i0 + j * BR_PICK_THREADS, fours - 1)];
+            x[j] = four[min_u32(i0 + j * BR_PICK_THREADS, fours - 1)];
 #pragma unroll
         for (u32 j = 0; j < AT_ONCE; j++) {
-            const u32 i = from + least(i0 + j * BR_PICK_THREADS, fours - 1) * 4;
+            const u32 i = from + min_u32(i0 + j * BR_PICK_THREADS, fours - 1) * 4;
             look_at(as_f32(x[j].x), i, &best, &bad);
             look_at(as_f32(x[j].y), i + 1, &best, &bad);
             look_at(as_f32(x[j].z), i + 2, &best, &bad);

@@ -125,6 +125,11 @@ grid_dim(void)
     return emu_me->grid_dim;
 }
 BR_DEV u32
+min_u32(u32 a, u32 b)
+{
+    return a < b ? a : b;
+}
+BR_DEV u32
 opaque_one(void)
 {
     return 1;

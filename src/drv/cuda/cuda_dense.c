@@ -17,9 +17,12 @@ typedef struct dense {
     br_cun *x;
     br_status *st;
     uint64_t too_many; /* [launch] pieces that list too much, on the device */
-    uint32_t *seen; /* the same here; or that a launch before has the matrix */
+    uint32_t *seen;    /* the same here */
+    uint32_t *
+        first; /* [launch] the first that reads its matrix; NONE: of no matrix */
     uint64_t bytes;
 } dense;
+#define NONE UINT32_MAX
 
 /* One whose blocks all run at once, with so few 64s of columns that these are there before
  * the launch ahead has ended, waits for no bytes, but would for their being taken apart
@@ -31,19 +34,33 @@ is_product(const br_cun *x, const cun_launch *l)
     enum { AHEAD = 8 };
 
     return l->grid == CUN_PRODUCT && l->a.m.kind == BR_ND_TILES &&
-           (l->a.m.block > AHEAD || l->a.segs * l->x > (uint32_t)x->cu.n_sm);
+           (l->a.m.block > AHEAD || !cun_at_once(x, l));
 }
 
-/* The first launch that reads the same matrix. */
-static size_t
-first_of(const br_cun *x, size_t i)
+/* Whether there are any. */
+static bool
+find_first(dense *d)
 {
-    const void *q = x->launches.at[i].a.m.q;
+    const br_cun *x = d->x;
+    bool any = false;
 
-    for (size_t k = 0; k < i; k++)
-        if (is_product(x, &x->launches.at[k]) && x->launches.at[k].a.m.q == q)
-            return k;
-    return i;
+    for (uint32_t i = 0; i < x->launches.n; i++) {
+        const cun_launch *l = &x->launches.at[i];
+
+        d->first[i] = is_product(x, l) ? i : NONE;
+        for (uint32_t k = 0; k < i && d->first[i] == i; k++)
+            if (d->first[k] == k && x->launches.at[k].a.m.q == l->a.m.q)
+                d->first[i] = k;
+        any |= d->first[i] == i;
+    }
+    return any;
+}
+
+/* Launch i is the first of a matrix that can be dense. */
+static bool
+makes(const dense *d, size_t i)
+{
+    return d->first[i] == i && d->seen[i] == 0;
 }
 
 static uint64_t
@@ -77,15 +94,12 @@ look(dense *d)
     BR_TRY(br_cuda_alloc(&x->cu, &d->too_many, 4 * n, d->st));
     BR_TRY(cun_zero(x, d->too_many, n, d->st));
     for (size_t i = 0; i < n; i++)
-        if (is_product(x, &x->launches.at[i]) && first_of(x, i) == i)
+        if (d->first[i] == i)
             BR_TRY(make(d, i, 0));
     BR_TRY(cun_get(x, d->seen, d->too_many, 4 * n, d->st));
-    for (size_t i = 0; i < n; i++) {
-        if (!is_product(x, &x->launches.at[i]) || first_of(x, i) != i)
-            d->seen[i] = 1;
-        if (d->seen[i] == 0)
+    for (size_t i = 0; i < n; i++)
+        if (makes(d, i))
             d->bytes += bytes_of(&x->launches.at[i].a.m);
-    }
     return BR_OK;
 }
 
@@ -114,15 +128,13 @@ make_all(dense *d)
     for (size_t i = 0; i < x->launches.n; i++) {
         cun_launch *l = &x->launches.at[i];
 
-        if (!is_product(x, l))
-            continue;
-        if (first_of(x, i) != i) {
-            l->dense = x->launches.at[first_of(x, i)].dense;
-        } else if (d->seen[i] == 0) {
+        if (makes(d, i)) {
             BR_TRY(cun_take(x, CUN_DENSE, &l->dense, bytes_of(&l->a.m), d->st));
             BR_TRY(make(d, i, l->dense));
             x->spared +=
                 (uint64_t)l->a.m.sub * 8 * l->a.m.n_in * 2 - bytes_of(&l->a.m);
+        } else if (d->first[i] != NONE) {
+            l->dense = x->launches.at[d->first[i]].dense;
         }
     }
     br_log(BR_EV_cuda_dense, "%.1f MB", br_mb(d->bytes));
@@ -144,19 +156,19 @@ cun_dense(br_cun *x, br_status *st)
                    "for fast arithmetic on tensor cores alone");
         return BR_OK;
     }
-    d.seen = br_try_calloc(x->launches.n, sizeof *d.seen);
+    d.seen = br_try_calloc(x->launches.n, 2 * sizeof *d.seen);
     if (!d.seen)
         return br_fail(st, BR_E_OOM, "weights: out of memory");
-    code = look(&d);
-    const bool room = code == BR_OK && has_room(x, d.bytes);
-    if (room && d.bytes)
+    d.first = d.seen + x->launches.n;
+    code = find_first(&d) ? look(&d) : BR_OK;
+    if (code == BR_OK && d.bytes && has_room(x, d.bytes))
         code = make_all(&d);
-    else if (code == BR_OK && asked && room)
-        br_log(BR_EV_cuda_not_dense, "no matrix of BF16 fits 12 bits a weight");
-    else if (code == BR_OK && asked)
+    else if (code == BR_OK && asked && d.bytes)
         br_log(BR_EV_cuda_not_dense,
                "with %.1f MB more less than a quarter of memory would be free",
                br_mb(d.bytes));
+    else if (code == BR_OK && asked)
+        br_log(BR_EV_cuda_not_dense, "no matrix of BF16 fits 12 bits a weight");
     br_cuda_free(&x->cu, d.too_many);
     br_free(d.seen);
     return code;

@@ -318,6 +318,8 @@ br_code cun_pair(br_cun *x, const uint32_t *v, struct br_nd_mat *out,
                  float *most, br_status *st) BR_MUST_USE;
 /* cuda_plan_join.c: are the product's pieces left to their reader in a step of
  * so many rows? Does attention do this turn? */
+/* A product of few rows has a multiprocessor for each of its blocks. */
+bool cun_at_once(const br_cun *x, const cun_launch *l);
 bool cun_is_apart(const br_cun *x, const cun_launch *l, uint32_t rows);
 bool cun_turns(const br_cun *x, const cun_launch *turn, uint32_t rows);
 /* Is attention of so many rows, each of a slot of its own, a launch of blocks that

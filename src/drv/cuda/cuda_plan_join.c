@@ -477,8 +477,8 @@ product_by(const br_cun *x, size_t at, bool before)
     return NULL;
 }
 
-static bool
-at_once(const br_cun *x, const cun_launch *l)
+bool
+cun_at_once(const br_cun *x, const cun_launch *l)
 {
     return l->a.segs * l->x <= (uint32_t)x->cu.n_sm;
 }
@@ -505,20 +505,22 @@ spread(br_cun *x)
     for (size_t i = 0; i < x->launches.n; i++) {
         cun_launch *l = &x->launches.at[i];
 
-        if (l->grid != CUN_PRODUCT || l->lone || !is_long(l) || !at_once(x, l))
+        if (l->grid != CUN_PRODUCT || l->lone || !is_long(l) ||
+            !cun_at_once(x, l))
             continue;
         by[0] = product_by(x, i, true);
         by[1] = product_by(x, i, false);
         l->spread = true;
         for (int k = 0; k < 2; k++)
-            if (by[k] && at_once(x, by[k]) &&
+            if (by[k] && cun_at_once(x, by[k]) &&
                 (by[k]->a.m.block > l->a.m.block || (k == 0 && by[k]->spread)))
                 l->spread = false;
     }
     for (size_t i = 0; i < x->launches.n; i++) {
         cun_launch *l = &x->launches.at[i];
 
-        if (l->grid != CUN_PRODUCT || l->lone || l->spread || !at_once(x, l))
+        if (l->grid != CUN_PRODUCT || l->lone || l->spread ||
+            !cun_at_once(x, l))
             continue;
         by[0] = product_by(x, i, true);
         by[1] = product_by(x, i, false);
