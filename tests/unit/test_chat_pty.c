@@ -54,6 +54,11 @@ start(const char *const *argv)
     start((const char *[]){t_brass(), "chat", "models/demo.gguf", "--temp", \
                            "0", __VA_ARGS__, NULL})
 
+/* Until the context is full, which takes `ref` 17 seconds. `cpu` takes 0.3: over
+ * before whoever reads it is scheduled again, on a busy machine. */
+#define ENDLESS \
+    "--logit-bias", "1=-inf", "--stop", "never said", "--tier", "ref"
+
 /* False: the other side has ended. */
 static bool
 read_more(terminal *t)
@@ -212,7 +217,7 @@ TEST_WITHIN(chat_obeys_its_commands_at_a_terminal, 80)
 /* Nothing but Ctrl-C would end this answer soon. */
 TEST_WITHIN(chat_stops_an_answer_at_ctrl_c_and_goes_on, 80)
 {
-    terminal *t = chat("--logit-bias", "1=-inf", "--stop", "never said");
+    terminal *t = chat(ENDLESS);
 
     expect(t, "> ");
     type(t, "/system Be kind.\r");
@@ -237,7 +242,7 @@ TEST_WITHIN(chat_stops_an_answer_at_ctrl_c_and_goes_on, 80)
 /* Ctrl-S holds the terminal: the answer waits in a write when Ctrl-C comes. */
 TEST_WITHIN(chat_outlives_a_ctrl_c_while_its_terminal_is_held, 80)
 {
-    terminal *t = chat("--logit-bias", "1=-inf", "--stop", "never said");
+    terminal *t = chat(ENDLESS);
 
     expect(t, "> ");
     type(t, "Tell me a story about a fox.\r");
@@ -262,7 +267,7 @@ TEST_WITHIN(chat_leaves_the_terminal_as_it_was_when_told_to_end, 80)
     static const int how[] = {SIGTERM, SIGHUP, SIGTERM};
 
     for (size_t i = 0; i < BR_COUNT(how); i++) {
-        terminal *t = chat("--logit-bias", "1=-inf", "--stop", "never said");
+        terminal *t = chat(ENDLESS);
         struct termios before, after;
 
         ck_assert_int_eq(tcgetattr(t->fd, &before), 0);
