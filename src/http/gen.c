@@ -630,6 +630,7 @@ submit_all(br_gen *g, br_status *st)
 {
     uint32_t n = g->wire->embeds ? WAVE : UINT32_MAX;
 
+    BR_TRY(br_gen_check_queue(g, st));
     BR_TRY(br_gen_form(g, st)); /* not kept while the prompts were read */
     while (g->n_begun < BR_MIN(n, g->n_choices))
         if (begin_choice(g, &g->choices[g->n_begun], st) != BR_OK)

@@ -135,6 +135,8 @@ void br_gen_start(br_http *h, br_http_conn *c, const br_wire *wire);
 void br_gen_answer(br_http *h, br_http_conn *c, const br_wire *wire, br_ask *a);
 /* The field that the client wrote the prompt in (gen_prompt.c). */
 const char *br_gen_prompt_field(const br_gen *g);
+/* USAGE: more answers than the tenant may have waiting, whenever it asks. */
+br_code br_gen_check_queue(br_gen *g, br_status *st) BR_MUST_USE;
 /* The texts of all prompts, and how many bytes they have. */
 br_code br_gen_texts(br_gen *g, size_t *bytes, br_status *st) BR_MUST_USE;
 /* Then prompt i as tokens; any thread. */

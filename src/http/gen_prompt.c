@@ -136,6 +136,22 @@ br_gen_prompt_field(const br_gen *g)
 }
 
 br_code
+br_gen_check_queue(br_gen *g, br_status *st)
+{
+    br_quota q;
+
+    if (g->wire->embeds || g->resumed ||
+        !br_engine_tenant_quota(g->model->m.engine, g->tenant, &q) ||
+        g->n_choices <= q.max_queued)
+        return BR_OK;
+    g->ask.param = g->ask.n > 1 ? "n" : br_gen_prompt_field(g);
+    return br_fail(st, BR_E_USAGE,
+                   "%s: %u answers at once, of this tenant at most %u requests "
+                   "may wait",
+                   g->ask.param, g->n_choices, q.max_queued);
+}
+
+br_code
 br_gen_encode(const br_gen *g, size_t i, br_tok_work *w, br_tok_ids *ids,
               br_status *st)
 {

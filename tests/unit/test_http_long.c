@@ -265,6 +265,44 @@ TEST(a_list_of_texts_has_no_more_waiting_than_its_tenant_may)
     sk_close(&k);
 }
 
+/* Trying again would not help; with as many there is no reason why it should fail. */
+TEST(more_answers_than_may_ever_wait_are_no_reason_to_try_again)
+{
+    static const struct {
+        const char *path, *body, *says;
+    } rows[] = {
+        {"POST /v1/completions", "{\"prompt\":\"a\",\"n\":3}",
+         "n: 3 answers at once, of this tenant at most 2 requests may wait"},
+        {"POST /v1/completions", "{\"prompt\":\"a\",\"n\":3,\"stream\":true}",
+         "\"param\":\"n\""},
+        {"POST /v1/completions", "{\"prompt\":[\"a\",\"b\",\"c\"]}",
+         "\"param\":\"prompt\""},
+        {"POST /v1/completions",
+         "{\"prompt\":[\"a\",\"b\"],\"n\":2,\"best_of\":2}", "n: 4 answers"},
+        {"POST /v1/chat/completions",
+         "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"n\":128}",
+         "n: 128 answers"},
+        {"POST /v1/completions", "{\"prompt\":\"a\",\"n\":2}", NULL},
+        {"POST /v1/completions", "{\"prompt\":[\"a\",\"b\"]}", NULL},
+    };
+    br_quota q = br_quota_defaults();
+    br_status st = {0};
+    sk k;
+
+    sk_open(&k, &(sk_config){0});
+    q.max_queued = 2;
+    t_ok(br_engine_tenant_set(k.ek.e, 0, &q, &st), &st);
+    for (size_t i = 0; i < BR_COUNT(rows); i++) {
+        sk_answer a = sk_ask(&k, rows[i].path, "", rows[i].body);
+
+        ck_assert_msg(a.status == (rows[i].says ? 400 : 200) &&
+                          !strstr(a.head, "Retry-After") &&
+                          strstr(a.body, rows[i].says ? rows[i].says : "text"),
+                      "%zu: %d %s", i, a.status, a.body);
+    }
+    sk_close(&k);
+}
+
 /* Each is allowed; of the two one is too much, whichever was read later. Small ones
  * are read as before, and large ones when it is over. */
 TEST(bodies_of_all_connections_have_a_limit)
