@@ -583,6 +583,7 @@ submit(br_gen *g, br_choice *c, br_status *st)
     d.ignore_eog = a->ignore_eog;
     d.embed = g->wire->embeds;
     d.comes_again = d.embed && g->n_open;
+    d.taken = g->resumed;
     d.score = a->echo && a->sample.logprobs;
     d.progress = a->progress && a->stream && g->wire->progress;
     d.deadline_ns = g->deadline_ns;

@@ -247,23 +247,23 @@ end_interval(const br_engine *e)
     return (br_now_ns() - e->ends[(e->n_ends - n) % BR_COUNT(e->ends)]) / n;
 }
 
-/* With the lock held. */
+/* With the lock held. Who was taken before a restart had a place or a slot: there are
+ * as many of both. */
 static br_code
-enqueue(br_engine *e, request *r, br_status *st)
+check_places(const br_engine *e, const request *r, br_status *st)
 {
-    request_table *t = &e->table;
-    etenant *tenant = e->tenant[r->d.tenant];
-    uint32_t i;
+    const etenant *tenant = e->tenant[r->d.tenant];
 
     if (e->draining)
         return br_fail(st, BR_E_BUSY, "the server is shutting down");
-    if (e->n_waiting >= e->c.queue_depth || t->n_free == 0)
+    if ((e->n_waiting >= e->c.queue_depth && !r->d.taken) ||
+        e->table.n_free == 0)
         return br_fail(st, BR_E_BUSY, "%u requests are waiting already",
                        e->n_waiting);
     if (!tenant->known)
         return br_fail(st, BR_E_NOT_FOUND, "there is no tenant %u",
                        r->d.tenant);
-    if (tenant->n_waiting >= tenant->q.max_queued)
+    if (tenant->n_waiting >= tenant->q.max_queued && !r->d.taken)
         return br_fail(st, BR_E_QUOTA,
                        "%u requests of this tenant are waiting already",
                        tenant->n_waiting);
@@ -273,6 +273,17 @@ enqueue(br_engine *e, request *r, br_status *st)
         return br_fail(st, BR_E_BUSY,
                        "the deadline cannot be met: %u requests wait before",
                        e->n_waiting);
+    return BR_OK;
+}
+
+/* With the lock held. */
+static br_code
+enqueue(br_engine *e, request *r, br_status *st)
+{
+    request_table *t = &e->table;
+    uint32_t i;
+
+    BR_TRY(check_places(e, r, st));
     i = t->free[--t->n_free];
     t->at[i] = r;
     t->generation[i]++;
@@ -280,7 +291,7 @@ enqueue(br_engine *e, request *r, br_status *st)
     *e->arrived_end = r;
     e->arrived_end = &r->next;
     e->n_waiting++;
-    tenant->n_waiting++;
+    e->tenant[r->d.tenant]->n_waiting++;
     return BR_OK;
 }
 

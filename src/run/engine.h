@@ -145,6 +145,7 @@ typedef struct br_request_desc {
     bool score;          /* the prompt's logprobs, n_logprobs beside each */
     bool progress;       /* events while its prompt is read; some may be lost */
     bool comes_again;    /* after QUOTA: that is not counted as rejected */
+    bool taken;          /* before a restart: however many wait, it does, too */
     bool digest;         /* of the logits: costs a pass over each row */
     int64_t deadline_ns; /* br_now_ns() at which it is no longer wanted; 0 */
     br_logit_hook hook;

@@ -221,6 +221,39 @@ TEST(http_counts_once_what_goes_on_after_a_restart)
     ck_assert_uint_eq(is.tokens_generated, at_once.tokens_generated);
 }
 
+/* What was running waits, too: as many as had slots are beyond what may wait. */
+TEST(http_goes_on_with_more_answers_than_may_wait)
+{
+    br_http_config c = br_http_config_default();
+    br_quota q = br_quota_defaults();
+    br_status st = {0};
+    sk_config config = {.fake = {.n_slots = 4, .step_ns = 10 * MS}};
+    char *id;
+    sk k;
+    int fd;
+
+    c.port = 0;
+    c.resume = t_printf("%s/" FILE, t_tmpdir());
+    config.http = c;
+    sk_open(&k, &config);
+    fd = begin(&k, "/v1/completions",
+               "{\"prompt\":\"Once\",\"n\":20,\"max_tokens\":50}");
+    await_tokens(&k, 9);
+    break_off(&k);
+    id = id_of(sk_read(fd, true));
+    close(fd);
+    close_broken(&k);
+
+    config.fake.step_ns = 0;
+    config.loading = true;
+    sk_open(&k, &config);
+    q.max_queued = 1;
+    t_ok(br_engine_tenant_set(k.ek.e, 0, &q, &st), &st);
+    sk_ready(&k);
+    ck_assert_int_eq(await_answer(&k, id).status, 200);
+    sk_close(&k);
+}
+
 /* What holds the answer to its form stands where it stood; temperature 2, so
  * that it is the seed that draws. */
 TEST(http_answers_with_a_form_go_on)
