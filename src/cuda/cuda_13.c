@@ -29,16 +29,19 @@
 /* ---- properties --------------------------------------------------------- */
 
 /* Runs of fields that stayed: first and last. Between them some went, behind the last
- * are new ones. */
-#define RUNS(X)                                  \
-    X(name, maxGridSize)                         \
-    X(totalConstMem, texturePitchAlignment)      \
-    X(multiProcessorCount, multiProcessorCount)  \
-    X(integrated, canMapHostMemory)              \
-    X(maxTexture1D, maxTexture1DMipmap)          \
-    X(maxTexture2D, unifiedAddressing)           \
-    X(memoryBusWidth, hostNativeAtomicSupported) \
-    X(pageableMemoryAccess, cooperativeLaunch)   \
+ * are new ones. What is wider than those before it begins a run of its own, as the gap
+ * in front of it need not be CUDA 12's. */
+#define RUNS(X)                                              \
+    X(name, maxGridSize)                                     \
+    X(totalConstMem, texturePitchAlignment)                  \
+    X(multiProcessorCount, multiProcessorCount)              \
+    X(integrated, canMapHostMemory)                          \
+    X(maxTexture1D, maxTexture1DMipmap)                      \
+    X(maxTexture2D, maxSurfaceCubemapLayered)                \
+    X(surfaceAlignment, unifiedAddressing)                   \
+    X(memoryBusWidth, localL1CacheSupported)                 \
+    X(sharedMemPerMultiprocessor, hostNativeAtomicSupported) \
+    X(pageableMemoryAccess, cooperativeLaunch)               \
     X(sharedMemPerBlockOptin, unifiedFunctionPointers)
 
 enum { BYTES_13 = 1008 }; /* of its cudaDeviceProp */

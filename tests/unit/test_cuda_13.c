@@ -64,6 +64,45 @@ TEST(cuda_13_has_properties_of_its_own)
     ck_assert_int_eq(v, 12000);
 }
 
+/* What is behind a field of 8 bytes was 4 beside its place, or 4 bytes of another. */
+TEST(cuda_13_properties_are_the_attributes)
+{
+    static const struct {
+        int at;
+        cudaDeviceAttr attr;
+    } same[] = {
+        {544, cudaDevAttrMaxSurfaceCubemapLayeredWidth},
+        {552, cudaDevAttrSurfaceAlignment},
+        {584, cudaDevAttrAsyncEngineCount},
+        {588, cudaDevAttrUnifiedAddressing},
+        {592, cudaDevAttrGlobalMemoryBusWidth},
+        {604, cudaDevAttrMaxThreadsPerMultiProcessor},
+        {608, cudaDevAttrStreamPrioritiesSupported},
+        {624, cudaDevAttrMaxSharedMemoryPerMultiprocessor},
+        {632, cudaDevAttrMaxRegistersPerMultiprocessor},
+        {636, cudaDevAttrManagedMemory},
+        {656, cudaDevAttrConcurrentManagedAccess},
+        {664, cudaDevAttrCanUseHostPointerForRegisteredMem},
+        {668, cudaDevAttrCooperativeLaunch},
+        {672, cudaDevAttrMaxSharedMemoryPerBlockOptin},
+        {720, cudaDevAttrMemoryPoolsSupported},
+    };
+    cudaError_t (*props)(void *, int);
+    cudaError_t (*get)(int *, cudaDeviceAttr, int);
+    unsigned char p[1008];
+    int v, attribute;
+
+    open_lib();
+    *(void **)&props = in_13("cudaGetDeviceProperties");
+    *(void **)&get = dlsym(lib, "cudaDeviceGetAttribute");
+    ck_assert_int_eq(props(p, 0), cudaSuccess);
+    for (size_t k = 0; k < BR_COUNT(same); k++) {
+        memcpy(&v, p + same[k].at, 4);
+        ck_assert_int_eq(get(&attribute, same[k].attr, 0), cudaSuccess);
+        ck_assert_msg(v == attribute && v, "%zu: %d, not %d", k, v, attribute);
+    }
+}
+
 TEST(cuda_13_takes_places_of_memory)
 {
     cudaError_t (*prefetch)(const void *, size_t, cudaMemLocation, unsigned,
