@@ -24,6 +24,14 @@ enum { /* limits, each named in the error that it causes */
        BR_JINJA_MAX_INDENT = 1000,
 };
 
+/* Two characters (U+FDD0, U+FDD1) are the caller's, who marks with them where
+ * something begins in a text of the context, and where it has ended. They have
+ * no width: no length counts them, a slice takes each along with the character
+ * behind or before it; and they are printed as they are, in repr and JSON too. */
+#define BR_JINJA_MARK       "\xef\xb7\x90"
+#define BR_JINJA_ENDS       "\xef\xb7\x91"
+#define BR_JINJA_MARK_BYTES 3
+
 typedef struct br_jinja br_jinja;
 
 /* Syntax errors say "line N: what". Unknown filters and tests are refused

@@ -266,12 +266,16 @@ br_code jj_to_str(jj_run *r, const jj_val *v, jj_val *out);
 const char *jj_type_name(const jj_val *v);
 /* Elements as a list: of a list, the keys of a dict, characters of a string */
 br_code jj_iterate(jj_run *r, const jj_val *v, jj_list **out);
-size_t jj_utf8_len(br_text t);                          /* characters */
-br_text jj_utf8_sub(br_text t, size_t from, size_t to); /* by characters */
 br_code jj_binary(jj_run *r, int op, const jj_val *a, const jj_val *b,
                   jj_val *out);
 br_code jj_get_attr(jj_run *r, const jj_val *v, br_text name, jj_val *out);
 br_code jj_get_item(jj_run *r, const jj_val *v, const jj_val *key, jj_val *out);
+
+/* char.c */
+bool jj_is_mark(br_text t, size_t at);      /* of the caller's, jinja.h */
+size_t jj_char_bytes(br_text t, size_t at); /* with its marks */
+size_t jj_utf8_len(br_text t);              /* characters */
+br_text jj_utf8_sub(br_text t, size_t from, size_t to); /* by characters */
 
 /* lib.c: rows of jinja.def by name; -1: none */
 int jj_filter_find(br_text name);

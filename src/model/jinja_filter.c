@@ -233,14 +233,39 @@ struct dump {
     bool ascii, sort;
 };
 
+/* What stands between the quotes. */
+static void
+dump_part(struct dump *d, br_text t)
+{
+    br_json_writer w;
+    br_str s = {0};
+
+    br_json_w_begin(&w, &s, 0);
+    w.utf8 = !d->ascii;
+    br_json_w_str(&w, t);
+    d->out.oom |= s.oom;
+    if (!s.oom)
+        br_str_put(&d->out, s.at + 1, s.n - 2);
+    br_str_fini(&s);
+}
+
+/* Marks stay as they are; ASCII alone would escape them. */
 static void
 dump_str(struct dump *d, br_text t)
 {
-    br_json_writer w;
+    size_t at = 0;
 
-    br_json_w_begin(&w, &d->out, 0);
-    w.utf8 = !d->ascii;
-    br_json_w_str(&w, t);
+    br_str_putc(&d->out, '"');
+    for (size_t i = 0; i < t.n; i++) {
+        if (!jj_is_mark(t, i))
+            continue;
+        dump_part(d, (br_text){t.p + at, i - at});
+        br_str_put(&d->out, t.p + i, BR_JINJA_MARK_BYTES);
+        at = i + BR_JINJA_MARK_BYTES;
+        i = at - 1;
+    }
+    dump_part(d, (br_text){t.p + at, t.n - at});
+    br_str_putc(&d->out, '"');
 }
 
 static void

@@ -416,7 +416,8 @@ repr_text(br_str *s, br_text t)
         uint32_t c;
         size_t n = br_utf8_next(p, end, &c);
 
-        if (is_shown(c) && c != '\\' && c != (unsigned char)quote)
+        if (jj_is_mark(t, (size_t)(p - (const uint8_t *)t.p)) ||
+            (is_shown(c) && c != '\\' && c != (unsigned char)quote))
             br_str_put(s, (const char *)p, n);
         else
             repr_char(s, c, quote);
@@ -518,36 +519,7 @@ jj_to_str(jj_run *r, const jj_val *v, jj_val *out)
     return rc;
 }
 
-/* ---- characters --------------------------------------------------------- */
-
-static size_t
-char_bytes(unsigned char c)
-{
-    return c < 0x80 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
-}
-
-size_t
-jj_utf8_len(br_text t)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < t.n; i++)
-        n += ((unsigned char)t.p[i] & 0xc0) != 0x80;
-    return n;
-}
-
-br_text
-jj_utf8_sub(br_text t, size_t from, size_t to)
-{
-    size_t i = 0, k = 0, start;
-
-    for (; k < from && i < t.n; k++)
-        i += char_bytes((unsigned char)t.p[i]);
-    start = BR_MIN(i, t.n);
-    for (; k < to && i < t.n; k++)
-        i += char_bytes((unsigned char)t.p[i]);
-    return (br_text){t.p + start, BR_MIN(i, t.n) - start};
-}
+/* ---- elements ----------------------------------------------------------- */
 
 br_code
 jj_iterate(jj_run *r, const jj_val *v, jj_list **out)
@@ -565,7 +537,7 @@ jj_iterate(jj_run *r, const jj_val *v, jj_list **out)
     case JV_STR:
         BR_TRY(jj_list_new(r, JV_LIST, &l));
         for (size_t i = 0; i < v->n;) {
-            size_t n = BR_MIN(char_bytes((unsigned char)v->s[i]), v->n - i);
+            size_t n = jj_char_bytes(jj_text(v), i);
             BR_TRY(jj_push(r, l.list, jj_str((br_text){v->s + i, n})));
             i += n;
         }

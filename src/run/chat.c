@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MARK    "\xef\xb7\x90" /* U+FDD0: a message spells a token */
-#define ENDS    "\xef\xb7\x91" /* U+FDD1: and has done so */
-#define MARK_N  3
+#define MARK    BR_JINJA_MARK /* a message spells a token */
+#define ENDS    BR_JINJA_ENDS /* and has done so */
+#define MARK_N  BR_JINJA_MARK_BYTES
 #define INSTEAD "\xef\xbf\xbd" /* U+FFFD, as long as a mark */
 
 typedef struct message {

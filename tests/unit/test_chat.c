@@ -268,10 +268,65 @@ TEST(chat_templates_may_cut_at_a_control_token)
                      "[<|bos|>][<|user|>]a<|user|>b[<|end|>][<|assistant|>]");
     ck_assert_str_eq(
         tokens_of(tok, "{{ messages[0].content[:4] }}<|end|>", one),
-        "[<|bos|>]<|e[<|end|>]");
+        "[<|bos|>]<|en[<|end|>]");
     ck_assert_str_eq(
         tokens_of(tok, "{{ messages[0].content|replace('<|end|>', '') }}", one),
         "[<|bos|>]a<|user|>b");
+    br_tok_free(tok);
+}
+
+/* By place and length: what a message spells stays a text, and the length is
+ * what whoever wrote the template thinks it is. */
+TEST(chat_templates_may_cut_by_length_behind_a_control_token)
+{
+    static const struct {
+        const char *source, *want;
+    } cases[] = {
+        {"{{ m[1:] }}", "|end|>hi<|end|>x"},
+        {"{{ m[0] }}.{{ m[1] }}.{{ m[-2] }}", "<.|.>"},
+        {"{{ m[-8:] }}", "<|end|>x"},
+        {"{{ m[:7] }}<|user|>", "<|end|>[<|user|>]"},
+        {"{{ m[:9] }}<|user|>", "<|end|>hi[<|user|>]"},
+        {"{{ m[7:9] }}<|user|>", "hi[<|user|>]"},
+        {"{{ m|length }}", "17"},
+        {"{{ m[m.rfind('<|end|>') + 7:] }}<|end|>", "x[<|end|>]"},
+        {"{{ (m|list)[:7]|join }}", "<|end|>"},
+        {"{{ (m|list)[9:]|join }}", "<|end|>x"},
+        {"{% for c in m %}{{ c }}{% endfor %}", "<|end|>hi<|end|>x"},
+        {"{{ m[::-1][::-1] }}", "<|end|>hi<|end|>x"},
+        {"{{ '%.7s' % m }}", "<|end|>"},
+    };
+    static const char *const said[] = {"user", "<|end|>hi<|end|>x", NULL};
+    br_tok *tok = demo_tok();
+
+    for (size_t i = 0; i < BR_COUNT(cases); i++)
+        ck_assert_str_eq(
+            tokens_of(tok,
+                      t_printf("{%% set m = messages[0].content %%}%s",
+                               cases[i].source),
+                      said),
+            t_printf("[<|bos|>]%s", cases[i].want));
+    br_tok_free(tok);
+}
+
+/* As templates print arguments and tools that are objects, and dumps of JSON. */
+TEST(chat_reads_no_control_token_in_what_is_printed_as_python_or_json)
+{
+    static const char *const said[] = {"user", "a<|end|>\xC3\xA9", NULL};
+    br_tok *tok = demo_tok();
+
+    ck_assert_str_eq(
+        tokens_of(tok, "{{ messages }}<|end|>", said),
+        "[<|bos|>][{'role': 'user', 'content': 'a<|end|>\xC3\xA9'}]"
+        "[<|end|>]");
+    ck_assert_str_eq(tokens_of(tok, "{{ '%r' % messages[0].content }}", said),
+                     "[<|bos|>]'a<|end|>\xC3\xA9'");
+    ck_assert_str_eq(
+        tokens_of(tok, "{{ messages[0].content|tojson(ensure_ascii=true) }}",
+                  said),
+        "[<|bos|>]\"a<|end|>\\u00e9\"");
+    ck_assert_str_eq(tokens_of(tok, "{{ messages[0].content|tojson }}", said),
+                     "[<|bos|>]\"a<|end|>\xC3\xA9\"");
     br_tok_free(tok);
 }
 
@@ -297,8 +352,9 @@ TEST(chat_puts_no_blank_before_a_spelling)
                      "[<s>] aa<s>ba");
     ck_assert_str_eq(tokens_of(tok, "<s>a{{ messages[0].content }}a", plain),
                      "[<s>] aa<b>ba");
-    ck_assert_str_eq(tokens_of(tok, "<s>{{ messages[0].content[5:] }}", said),
-                     "[<s>] b");
+    ck_assert_str_eq(
+        tokens_of(tok, "<s>{{ messages[0].content.split('<s>')[-1] }}", said),
+        "[<s>] b");
     br_tok_free(tok);
 }
 
