@@ -343,7 +343,21 @@ tune(br_lm_model *r, const br_model *m, const br_lm_config *c)
         return;
     br_cpu_set_tune(r->o.cpu, &t);
     r->lm.chunk = BR_MIN(r->lm.chunk, t.at[BR_CPU_KNOB_chunk]);
+    /* a row for each slot whatever is fastest */
+    r->lm.chunk = BR_MAX(r->lm.chunk, r->lm.n_slots);
     br_log(BR_EV_tuned_used, "%d of them, in %s", n, c->cache);
+}
+
+/* No more than a context has, but a row for each slot. */
+static br_code
+set_rows(br_oracle_config *oc, const char *tier, uint32_t most, br_status *st)
+{
+    oc->max_rows = BR_MAX(BR_MIN(most, oc->n_ctx), oc->n_slots);
+    if (oc->n_slots <= most)
+        return BR_OK;
+    return br_fail(st, BR_E_LIMIT,
+                   "tier %s makes at most %u answers at once; --slots says %u",
+                   tier, most, oc->n_slots);
 }
 
 static br_code
@@ -357,9 +371,6 @@ open_tier(br_lm_model *r, const br_model *m, const br_lm_config *c,
         .act = BR_REF_QUANTISED,
         .n_ctx = br_lm_ctx(m, c),
         .n_slots = BR_MAX(c->n_slots, 1u),
-        .max_rows = cuda         ? CUDA_CHUNK
-                    : cpu || gpu ? CPU_CHUNK
-                                 : REF_CHUNK,
         .exact = c->exact,
         .gpu_memory = c->gpu_memory,
         .gpu_dense = (enum br_cun_dense)c->gpu_dense,
@@ -381,7 +392,11 @@ open_tier(br_lm_model *r, const br_model *m, const br_lm_config *c,
             st, BR_E_NO_DEVICE,
             "tier %s runs no models in this build; here are: amd cpu cuda ref",
             c->tier);
-    oc.max_rows = BR_MIN(oc.max_rows, oc.n_ctx);
+    BR_TRY(set_rows(&oc, cpu ? "cpu" : c->tier,
+                    cuda         ? CUDA_CHUNK
+                    : cpu || gpu ? CPU_CHUNK
+                                 : REF_CHUNK,
+                    st));
     oc.max_want = BR_MIN(oc.n_slots + scored_rows(m), oc.max_rows);
     r->n_held = br_try_calloc(oc.n_slots, sizeof *r->n_held);
     r->picks = br_try_calloc(oc.max_want, sizeof *r->picks);

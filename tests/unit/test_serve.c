@@ -69,6 +69,37 @@ TEST(serve_traces_one_model_that_stays)
     }
 }
 
+/* One more than a tier takes is told the number; as many as it takes are, however
+ * short the context: then it is the second model that ends the start. */
+TEST(serve_says_how_many_slots_a_tier_has)
+{
+    const char *none = t_printf("%s/none.gguf", t_tmpdir());
+    static const struct {
+        const char *tier, *slots, *says;
+        int exit;
+    } rows[] = {
+        {"cpu", "513",
+         "demo.gguf: tier cpu makes at most 512 answers at once; --slots says "
+         "513\n",
+         3},
+        {"ref", "65", "tier ref makes at most 64 answers at once", 3},
+        {"cpu", "65", "none.gguf: no GGUF file", 3},
+        {"ref", "64", "none.gguf: no GGUF file", 3},
+        {"cuda", "2049", "2049 is not in 1..2048", 2},
+    };
+
+    t_write(none, "no model", 8);
+    for (size_t i = 0; i < BR_COUNT(rows); i++) {
+        t_proc r;
+
+        t_run(&r, "serve", t_repo("models/demo.gguf"), none, "--port", "0",
+              "-t", "1", "--ctx", "32", "--tier", rows[i].tier, "--slots",
+              rows[i].slots);
+        ck_assert_msg(r.exit == rows[i].exit && strstr(r.err, rows[i].says),
+                      "%zu: %d %s", i, r.exit, r.err);
+    }
+}
+
 TEST(serve_reads_a_list_of_models_as_windows_writes_it)
 {
     const char *list = t_printf("%s/list", t_tmpdir());

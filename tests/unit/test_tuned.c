@@ -287,6 +287,11 @@ TEST_WITHIN(a_model_is_opened_with_its_tuned_values, 60)
     on = open_shape(spec, &c);
     ck_assert_uint_eq(on.lm->chunk, 128);
     close_shape(&on);
+    c.n_slots = 200; /* a step has a row for each */
+    on = open_shape(spec, &c);
+    ck_assert_uint_eq(on.lm->chunk, 200);
+    close_shape(&on);
+    c.n_slots = 0;
     on = open_shape("shape:llama-256:BF16", &c); /* another format */
     ck_assert_uint_eq(on.lm->chunk, 512);
     close_shape(&on);
