@@ -245,6 +245,16 @@ static_shared(const struct CUfunc_st *f)
     return (size_t)f->mod->at->shared[f->fn];
 }
 
+/* What a launch may ask for: what the program has allowed, else what its own variables
+ * leave of 48 KB. */
+static size_t
+most_dynamic(const struct CUfunc_st *f)
+{
+    size_t own = BR_MIN(static_shared(f), (size_t)BC_MAX_SHARED);
+
+    return BR_MAX((size_t)f->max_dynamic, BC_MAX_SHARED - own);
+}
+
 /* Eight blocks, as any program may have; more where the kernel's attribute allows it. The
  * kernel's own size is the one. */
 static cudaError_t
@@ -273,7 +283,7 @@ check(const bc_launch *l)
     const br_kfn *f = bc_kfn(l->f);
     uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
     uint64_t blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
-    uint64_t most = (uint64_t)BR_MAX(l->f->max_dynamic, BC_MAX_SHARED);
+    uint64_t most = most_dynamic(l->f);
     cudaError_t e;
     int active;
 
@@ -440,8 +450,7 @@ bc_attributes(struct CUfunc_st *f, cudaFuncAttributes *a)
         .numRegs = 32,
         .ptxVersion = 80,
         .binaryVersion = 80,
-        .maxDynamicSharedSizeBytes =
-            BR_MAX(f->max_dynamic, BC_MAX_SHARED - (int)static_shared(f)),
+        .maxDynamicSharedSizeBytes = (int)most_dynamic(f),
         .preferredShmemCarveout = f->carveout,
         .clusterDimMustBeSet = k->cluster[0] != 0,
         .requiredClusterWidth = (int)k->cluster[0],

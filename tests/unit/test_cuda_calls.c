@@ -1,0 +1,66 @@
+/* test_cuda_calls.c - what CUDA's documentation says of a call beside its result: when it
+ * is done, what it spoils, what it tells.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "t.h"
+
+#include "cuda/cuda_int.h"
+
+#include "cuda/cuda.h"
+
+#include <string.h>
+
+#define HEAD ".version 8.0\n.target sm_80\n.address_size 64\n"
+
+static void
+start(void)
+{
+    CUcontext ctx;
+
+    ck_assert_int_eq(cuInit(0), CUDA_SUCCESS);
+    ck_assert_int_eq(cuCtxCreate(&ctx, 0, 0), CUDA_SUCCESS);
+}
+
+static void
+end(void)
+{
+    ck_assert_int_eq(cuDevicePrimaryCtxReset(0), CUDA_SUCCESS);
+}
+
+static CUfunction
+kernel(const char *ptx)
+{
+    CUmodule mod;
+    CUfunction f = NULL;
+
+    ck_assert_int_eq(cuModuleLoadData(&mod, ptx), CUDA_SUCCESS);
+    ck_assert_int_eq(cuModuleGetFunction(&f, mod, "k"), CUDA_SUCCESS);
+    return f;
+}
+
+/* A kernel's own arrays are of the 48 KB that a launch may have unasked. */
+TEST(cuda_shared_memory_of_both_kinds_is_counted)
+{
+    CUfunction f;
+    int most;
+
+    start();
+    f = kernel(HEAD ".visible .entry k() { .shared .align 4 .b8 s[48000];\n"
+                    ".reg .b32 %r; ld.shared.u32 %r,[s]; st.shared.u32 "
+                    "[s+4],%r; ret; }\n");
+    ck_assert_int_eq(
+        cuFuncGetAttribute(&most,
+                           CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, f),
+        CUDA_SUCCESS);
+    ck_assert_int_eq(most, 1152);
+    ck_assert_int_eq(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 1152, 0, NULL, NULL),
+                     CUDA_SUCCESS);
+    ck_assert_int_eq(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 1153, 0, NULL, NULL),
+                     CUDA_ERROR_INVALID_VALUE);
+    ck_assert_int_eq(
+        cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                           1153),
+        CUDA_SUCCESS);
+    ck_assert_int_eq(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 1153, 0, NULL, NULL),
+                     CUDA_SUCCESS);
+    end();
+}
