@@ -30,18 +30,29 @@ after_too(struct CUstream_st *s, const cudaGraphNode_t *at, size_t n)
 }
 
 cudaError_t
+bc_graph_spoil(cudaGraph_t g, cudaError_t e)
+{
+    g->broken = true;
+    return e;
+}
+
+cudaError_t
 bc_graph_capture(struct CUstream_st *s, void *payload)
 {
     cudaGraphNodeType type = bc_op_of(payload)->type;
-    cudaGraphNode_t n = bc_node_add(s->capture, bc_work_new(payload), type);
-    bool ok = n && br_vec_reserve(&s->deps, 1);
+    cudaGraphNode_t n;
+    bool ok;
 
+    if (s->capture->broken) {
+        bc_op_free(payload);
+        return cudaErrorStreamCaptureInvalidated;
+    }
+    n = bc_node_add(s->capture, bc_work_new(payload), type);
+    ok = n && br_vec_reserve(&s->deps, 1);
     for (size_t k = 0; ok && k < s->deps.n; k++)
         ok = br_vec_push(&s->deps.at[k]->after, n);
-    if (!ok) {
-        s->capture->broken = true;
-        return cudaErrorMemoryAllocation;
-    }
+    if (!ok)
+        return bc_graph_spoil(s->capture, cudaErrorMemoryAllocation);
     s->deps.at[0] = n;
     s->deps.n = 1;
     return cudaSuccess;
@@ -53,10 +64,8 @@ bc_graph_mark(struct CUstream_st *s, struct CUevent_st *e)
     e->graph = s->capture;
     e->deps.n = 0;
     for (size_t k = 0; k < s->deps.n; k++)
-        if (!br_vec_push(&e->deps, s->deps.at[k])) {
-            s->capture->broken = true;
-            return cudaErrorMemoryAllocation;
-        }
+        if (!br_vec_push(&e->deps, s->deps.at[k]))
+            return bc_graph_spoil(s->capture, cudaErrorMemoryAllocation);
     return cudaSuccess;
 }
 

@@ -1,6 +1,6 @@
 /* cu_copy.c - copies and fills: planes of rows of bytes.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "cuda/cuda_int.h"
+#include "cuda/cu_graph.h"
 
 #include <string.h>
 
@@ -166,7 +166,7 @@ bc_copy(const bc_rect *r, cudaMemcpyKind kind, cudaStream_t hs, bool async)
     if (e != cudaSuccess)
         return e;
     if (!async && s->capture)
-        return cudaErrorStreamCaptureUnsupported;
+        return bc_graph_spoil(s->capture, cudaErrorStreamCaptureUnsupported);
     p = bc_rect_op(r, NULL);
     if (!p)
         return cudaErrorMemoryAllocation;

@@ -108,6 +108,8 @@ cudaError_t bc_graph_capture(struct CUstream_st *s, void *payload);
 cudaError_t bc_graph_mark(struct CUstream_st *s, struct CUevent_st *e);
 cudaError_t bc_graph_join(struct CUstream_st *s, struct CUevent_st *e);
 void bc_graph_drop(struct CUstream_st *s); /* its capture ends with nothing */
+/* What a capture cannot have was asked for: e, and nothing will come of it. */
+cudaError_t bc_graph_spoil(cudaGraph_t g, cudaError_t e);
 /* The node goes, so nothing that is captured comes after it. */
 void bc_graph_forget(cudaGraphNode_t node);
 /* cudaGraphEdgeData: two ports, a type and room. What is not zero asks for a launch

@@ -220,7 +220,7 @@ bc_stream_sync(cudaStream_t h)
     if (!s)
         return cudaErrorInvalidResourceHandle;
     if (s->capture)
-        return cudaErrorStreamCaptureUnsupported;
+        return bc_graph_spoil(s->capture, cudaErrorStreamCaptureUnsupported);
     /* The null stream is done when what it would wait for is. */
     for (struct CUstream_st *k = bc_rt.streams; k && s == &bc_rt.null;
          k = k->next)
@@ -311,7 +311,7 @@ bc_stream_query(cudaStream_t h)
     if (!s)
         return cudaErrorInvalidResourceHandle;
     if (s->capture)
-        return cudaErrorStreamCaptureUnsupported;
+        return bc_graph_spoil(s->capture, cudaErrorStreamCaptureUnsupported);
     if (bc_rt.sticky)
         return bc_rt.sticky;
     for (struct CUstream_st *k = bc_rt.streams; k && s == &bc_rt.null;
@@ -529,7 +529,7 @@ bc_event_sync(cudaEvent_t h)
     if (!e)
         return cudaErrorInvalidResourceHandle;
     if (e->graph)
-        return cudaErrorCapturedEvent;
+        return bc_graph_spoil(e->graph, cudaErrorCapturedEvent);
     return e->at.s ? bc_wait_seq(e->at.s, e->at.seq) : cudaSuccess;
 }
 
@@ -541,7 +541,7 @@ bc_event_query(cudaEvent_t h)
     if (!e)
         return cudaErrorInvalidResourceHandle;
     if (e->graph)
-        return cudaErrorCapturedEvent;
+        return bc_graph_spoil(e->graph, cudaErrorCapturedEvent);
     if (bc_rt.sticky)
         return bc_rt.sticky;
     return bc_done(&e->at) ? cudaSuccess : cudaErrorNotReady;

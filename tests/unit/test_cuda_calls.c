@@ -64,3 +64,40 @@ TEST(cuda_shared_memory_of_both_kinds_is_counted)
                      CUDA_SUCCESS);
     end();
 }
+
+/* Who waits for what is being captured, or asks after it, has spoiled it. */
+TEST(cuda_captures_are_spoiled_by_who_waits)
+{
+    cudaStream_t s;
+    cudaEvent_t e;
+    cudaGraph_t g = (cudaGraph_t)&s;
+    cudaStreamCaptureStatus status;
+    void *p;
+
+    start();
+    ck_assert_int_eq(cudaMalloc(&p, 4), cudaSuccess);
+    ck_assert_int_eq(cudaStreamCreate(&s), cudaSuccess);
+    ck_assert_int_eq(cudaEventCreate(&e), cudaSuccess);
+    for (int k = 0; k < 4; k++) {
+        ck_assert_int_eq(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal),
+                         cudaSuccess);
+        ck_assert_int_eq(cudaMemsetAsync(p, 0, 4, s), cudaSuccess);
+        ck_assert_int_eq(cudaEventRecord(e, s), cudaSuccess);
+        ck_assert_int_eq(k == 0   ? cudaStreamSynchronize(s)
+                         : k == 1 ? cudaStreamQuery(s)
+                         : k == 2 ? cudaEventSynchronize(e)
+                                  : cudaEventQuery(e),
+                         k < 2 ? cudaErrorStreamCaptureUnsupported
+                               : cudaErrorCapturedEvent);
+        ck_assert_int_eq(cudaStreamIsCapturing(s, &status), cudaSuccess);
+        ck_assert_int_eq(status, cudaStreamCaptureStatusInvalidated);
+        ck_assert_int_eq(cudaMemsetAsync(p, 0, 4, s),
+                         cudaErrorStreamCaptureInvalidated);
+        ck_assert_int_eq(cudaStreamEndCapture(s, &g),
+                         cudaErrorStreamCaptureInvalidated);
+        ck_assert_ptr_null(g);
+        ck_assert_int_eq(cudaMemsetAsync(p, 0, 4, s), cudaSuccess);
+        ck_assert_int_eq(cudaStreamSynchronize(s), cudaSuccess);
+    }
+    end();
+}
