@@ -149,6 +149,22 @@ bc_rect_check(const bc_rect *r, cudaMemcpyKind kind)
     return cudaSuccess;
 }
 
+/* Whether the program sees a copy, or a fill, that is done when the call returns: what
+ * it did not call async; and from memory that is not pinned, which has been read then.
+ * Fills of device memory may be under way. But with nothing in front of them GPUs are
+ * through before the next launch is there, and programs count on it that launch into
+ * streams that do not wait for the null stream. */
+static bool
+is_awaited(const bc_rect *r, const struct CUstream_st *s, const void *op,
+           bool async)
+{
+    if (s->capture)
+        return false;
+    if (async)
+        return r->src && !bc_mem_find(r->src);
+    return r->src || !on_device(r->dst) || bc_is_next(s, op);
+}
+
 cudaError_t
 bc_copy(const bc_rect *r, cudaMemcpyKind kind, cudaStream_t hs, bool async)
 {
@@ -165,16 +181,13 @@ bc_copy(const bc_rect *r, cudaMemcpyKind kind, cudaStream_t hs, bool async)
     e = bc_rect_check(r, kind);
     if (e != cudaSuccess)
         return e;
-    if (!async && s->capture)
+    if (!async && r->src && s->capture)
         return bc_graph_spoil(s->capture, cudaErrorStreamCaptureUnsupported);
     p = bc_rect_op(r, NULL);
     if (!p)
         return cudaErrorMemoryAllocation;
     e = bc_issue(s, p);
-    /* From memory that is not pinned, what the program sees is a copy that has
-     * been taken when the call returns. */
-    if (e == cudaSuccess && !s->capture &&
-        (!async || (r->src && !bc_mem_find(r->src))))
+    if (e == cudaSuccess && is_awaited(r, s, p, async))
         e = bc_wait_seq(s, s->issued);
     return e;
 }

@@ -72,6 +72,13 @@ ready(const struct CUstream_st *s)
     return s->head && !s->busy && may_run(s->head);
 }
 
+bool
+bc_is_next(const struct CUstream_st *s, const void *payload)
+{
+    return ready(s) &&
+           (const char *)payload == (const char *)s->head + OP_BYTES;
+}
+
 /* The first op, which is ready. The lock is let go of while it runs. */
 static void
 run_first(struct CUstream_st *s)

@@ -104,6 +104,9 @@ void *bc_op_new(size_t payload, cudaError_t (*run)(void *));
 bc_op *bc_op_of(void *payload);
 void bc_op_free(void *payload);
 
+/* Whether nothing is in front of it. Of what was just issued, before the lock is let go. */
+bool bc_is_next(const struct CUstream_st *s, const void *payload);
+
 struct CUstream_st {
     struct CUstream_st *next;
     bool used, blocking;

@@ -196,7 +196,7 @@ typedef struct rows {
 } rows;
 
 static cudaError_t
-fill(const rows *f, CUstream s)
+fill(const rows *f, CUstream s, bool async)
 {
     void *p = (void *)(uintptr_t)f->p;
     bc_rect r = {.dst = p, .height = f->height, .depth = 1};
@@ -209,19 +209,21 @@ fill(const rows *f, CUstream s)
     r.dpitch = f->pitch;
     r.value = f->value;
     r.element = f->element;
-    return bc_copy(&r, cudaMemcpyDefault, s, true);
+    return bc_copy(&r, cudaMemcpyDefault, s, async);
 }
 
 #define FILL(bits, type)                                                       \
     CUresult cuMemsetD2D##bits##_v2(CUdeviceptr p, size_t pitch, type value,   \
                                     size_t width, size_t height)               \
     {                                                                          \
-        BD_API(fill(&(rows){p, pitch, width, height, value, bits / 8}, 0));    \
+        BD_API(fill(&(rows){p, pitch, width, height, value, bits / 8}, 0,      \
+                    false));                                                   \
     }                                                                          \
     CUresult cuMemsetD2D##bits##Async(CUdeviceptr p, size_t pitch, type value, \
                                       size_t width, size_t height, CUstream s) \
     {                                                                          \
-        BD_API(fill(&(rows){p, pitch, width, height, value, bits / 8}, s));    \
+        BD_API(                                                                \
+            fill(&(rows){p, pitch, width, height, value, bits / 8}, s, true)); \
     }
 FILL(8, unsigned char)
 FILL(16, unsigned short)
@@ -230,5 +232,5 @@ FILL(32, unsigned int)
 CUresult
 cuMemsetD16Async(CUdeviceptr p, unsigned short value, size_t n, CUstream s)
 {
-    BD_API(fill(&(rows){p, 0, n, 1, value, 2}, s));
+    BD_API(fill(&(rows){p, 0, n, 1, value, 2}, s, true));
 }

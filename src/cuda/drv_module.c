@@ -440,41 +440,42 @@ cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t n, CUstream s)
 
 /* n elements of so many bytes. */
 static cudaError_t
-fill(CUdeviceptr p, unsigned value, unsigned element, size_t n, CUstream s)
+fill(CUdeviceptr p, unsigned value, unsigned element, size_t n, CUstream s,
+     bool async)
 {
     size_t bytes;
 
     if (p % element || br_mul_overflows(n, element, &bytes))
         return cudaErrorInvalidValue;
-    return bc_fill(at(p), value, element, bytes, s, true);
+    return bc_fill(at(p), value, element, bytes, s, async);
 }
 
 CUresult
 cuMemsetD8_v2(CUdeviceptr p, unsigned char value, size_t n)
 {
-    BD_API(fill(p, value, 1, n, 0));
+    BD_API(fill(p, value, 1, n, 0, false));
 }
 
 CUresult
 cuMemsetD16_v2(CUdeviceptr p, unsigned short value, size_t n)
 {
-    BD_API(fill(p, value, 2, n, 0));
+    BD_API(fill(p, value, 2, n, 0, false));
 }
 
 CUresult
 cuMemsetD32_v2(CUdeviceptr p, unsigned int value, size_t n)
 {
-    BD_API(fill(p, value, 4, n, 0));
+    BD_API(fill(p, value, 4, n, 0, false));
 }
 
 CUresult
 cuMemsetD8Async(CUdeviceptr p, unsigned char value, size_t n, CUstream s)
 {
-    BD_API(fill(p, value, 1, n, s));
+    BD_API(fill(p, value, 1, n, s, true));
 }
 
 CUresult
 cuMemsetD32Async(CUdeviceptr p, unsigned int value, size_t n, CUstream s)
 {
-    BD_API(fill(p, value, 4, n, s));
+    BD_API(fill(p, value, 4, n, s, true));
 }

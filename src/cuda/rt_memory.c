@@ -424,7 +424,7 @@ cudaMemcpy3DPeerAsync(const cudaMemcpy3DPeerParms *p, cudaStream_t stream)
 cudaError_t
 cudaMemset(void *p, int value, size_t n)
 {
-    BC_API(bc_fill(p, (unsigned char)value, 1, n, 0, true));
+    BC_API(bc_fill(p, (unsigned char)value, 1, n, 0, false));
 }
 
 cudaError_t
@@ -434,7 +434,7 @@ cudaMemsetAsync(void *p, int value, size_t n, cudaStream_t stream)
 }
 
 static cudaError_t
-fill_3d(cudaPitchedPtr p, int value, cudaExtent x, cudaStream_t s)
+fill_3d(cudaPitchedPtr p, int value, cudaExtent x, cudaStream_t s, bool async)
 {
     bc_rect r = {.dst = p.ptr, .width = x.width, .height = x.height};
 
@@ -444,20 +444,20 @@ fill_3d(cudaPitchedPtr p, int value, cudaExtent x, cudaStream_t s)
     r.element = 1;
     if (!bc_mem_find(p.ptr) || br_mul_overflows(p.pitch, p.ysize, &r.dslice))
         return cudaErrorInvalidValue;
-    return bc_copy(&r, cudaMemcpyDefault, s, true);
+    return bc_copy(&r, cudaMemcpyDefault, s, async);
 }
 
 cudaError_t
 cudaMemset3DAsync(cudaPitchedPtr p, int value, cudaExtent extent,
                   cudaStream_t stream)
 {
-    BC_API(fill_3d(p, value, extent, stream));
+    BC_API(fill_3d(p, value, extent, stream, true));
 }
 
 cudaError_t
 cudaMemset3D(cudaPitchedPtr p, int value, cudaExtent extent)
 {
-    return cudaMemset3DAsync(p, value, extent, 0);
+    BC_API(fill_3d(p, value, extent, 0, false));
 }
 
 cudaError_t
@@ -473,7 +473,10 @@ cudaMemset2DAsync(void *p, size_t pitch, int value, size_t width, size_t height,
 cudaError_t
 cudaMemset2D(void *p, size_t pitch, int value, size_t width, size_t height)
 {
-    return cudaMemset2DAsync(p, pitch, value, width, height, 0);
+    cudaPitchedPtr at = {p, pitch, width, height};
+    cudaExtent x = {width, height, 1};
+
+    return cudaMemset3D(at, value, x);
 }
 
 /* All memory is everywhere already: what is said about it is told again when the program

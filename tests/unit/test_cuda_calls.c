@@ -65,6 +65,49 @@ TEST(cuda_shared_memory_of_both_kinds_is_counted)
     end();
 }
 
+/* Of host and managed memory a fill is done when it returns; of device memory, when what
+ * is launched next reads it: also in a stream that does not wait for the null stream. */
+TEST(cuda_fills_are_done_before_what_comes_next)
+{
+    enum { BYTES = 32 << 20 };
+    CUfunction f;
+    uint32_t *m, *h, last = BYTES - 4, got;
+    CUdeviceptr p, out;
+    CUstream s;
+
+    start();
+    f = kernel(HEAD ".visible .entry k(.param .u64 o, .param .u64 p) {\n"
+                    ".reg .b64 %d<2>; .reg .b32 %r; ld.param.u64 %d0,[o];\n"
+                    "ld.param.u64 %d1,[p]; ld.global.u32 %r,[%d1];\n"
+                    "st.global.u32 [%d0],%r; ret; }\n");
+    ck_assert_int_eq(cudaMallocManaged((void **)&m, BYTES, 1), cudaSuccess);
+    ck_assert_int_eq(cudaMallocHost((void **)&h, BYTES), cudaSuccess);
+    ck_assert_int_eq(cuMemAlloc(&p, BYTES), CUDA_SUCCESS);
+    ck_assert_int_eq(cuMemAlloc(&out, 4), CUDA_SUCCESS);
+    ck_assert_int_eq(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    m[BYTES / 4 - 1] = h[BYTES / 4 - 1] = 0;
+    ck_assert_int_eq(cudaMemset(m, 1, BYTES), cudaSuccess);
+    ck_assert_uint_eq(m[BYTES / 4 - 1], 0x01010101);
+    ck_assert_int_eq(cudaMemset2D(m, 4, 2, 4, BYTES / 4), cudaSuccess);
+    ck_assert_uint_eq(m[BYTES / 4 - 1], 0x02020202);
+    ck_assert_int_eq(cuMemsetD32((CUdeviceptr)(uintptr_t)h, 3, BYTES / 4),
+                     CUDA_SUCCESS);
+    ck_assert_uint_eq(h[BYTES / 4 - 1], 3);
+    ck_assert_int_eq(
+        cuMemsetD2D16((CUdeviceptr)(uintptr_t)h, 4, 4, 2, BYTES / 4),
+        CUDA_SUCCESS);
+    ck_assert_uint_eq(h[BYTES / 4 - 1], 0x00040004);
+    ck_assert_int_eq(cuMemsetD32(p, 5, BYTES / 4), CUDA_SUCCESS);
+    p += last;
+    ck_assert_int_eq(
+        cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, s, (void *[]){&out, &p}, NULL),
+        CUDA_SUCCESS);
+    ck_assert_int_eq(cuStreamSynchronize(s), CUDA_SUCCESS);
+    ck_assert_int_eq(cuMemcpyDtoH(&got, out, 4), CUDA_SUCCESS);
+    ck_assert_uint_eq(got, 5);
+    end();
+}
+
 /* Who waits for what is being captured, or asks after it, has spoiled it. */
 TEST(cuda_captures_are_spoiled_by_who_waits)
 {
