@@ -160,11 +160,18 @@ cudaError_t
 bc_module_load(bc_module *mod)
 {
     br_status st = {0};
+
+    return bc_module_read(mod, &st);
+}
+
+cudaError_t
+bc_module_read(bc_module *mod, br_status *st)
+{
     br_code code;
 
     if (mod->at || mod->error)
         return mod->error;
-    code = load(mod, &st);
+    code = load(mod, st);
     if (code == BR_OK)
         return cudaSuccess;
     if (mod->code)
@@ -172,7 +179,7 @@ bc_module_load(bc_module *mod)
     mod->code = NULL;
     br_kir_free(mod->m);
     mod->m = NULL;
-    bc_say("%s", st.msg);
+    bc_say("%s", st->msg);
     mod->error = code == BR_E_OOM           ? cudaErrorMemoryAllocation
                  : code == BR_E_UNSUPPORTED ? cudaErrorNoKernelImageForDevice
                                             : cudaErrorInvalidPtx;

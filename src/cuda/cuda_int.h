@@ -234,6 +234,8 @@ typedef struct bc_var {
 
 bc_module *bc_module_new(const void *image);
 cudaError_t bc_module_load(bc_module *mod);
+/* The same; st says what it is that cannot be loaded. */
+cudaError_t bc_module_read(bc_module *mod, br_status *st);
 void bc_module_free(bc_module *mod);
 /* Of a host symbol or handle; with the module loaded. */
 cudaError_t bc_kernel_of(const void *host, struct CUfunc_st **out);

@@ -10,8 +10,10 @@
 CUresult bd_error(cudaError_t e); /* as the driver says it */
 CUresult bd_begin(void);          /* whether the thread has a context */
 
-/* What loading would have logged: nothing. (drv_link.c) */
-void bd_no_logs(unsigned n, const CUjit_option *options, void **values);
+/* Into the buffers that the program has for logs: why loading failed, "" where it did
+ * not. (drv_link.c) */
+void bd_log(unsigned n, const CUjit_option *options, void **values,
+            const char *why);
 
 /* Where a module's variable is. With the lock held. (drv_module.c) */
 cudaError_t bd_global(CUdeviceptr *p, size_t *bytes, CUmodule h,

@@ -16,19 +16,43 @@ struct CUlinkState_st {
     br_str out;
 };
 
-/* Nothing is logged: buffers for that are empty. */
-void
-bd_no_logs(unsigned n, const CUjit_option *options, void **values)
+/* The value of an option; NULL: it is not there. */
+static void **
+value_of(unsigned n, const CUjit_option *options, void **values,
+         CUjit_option option)
 {
-    for (unsigned k = 0; k < n && options && values; k++) {
-        if ((options[k] == CU_JIT_INFO_LOG_BUFFER ||
-             options[k] == CU_JIT_ERROR_LOG_BUFFER) &&
-            values[k])
-            *(char *)values[k] = 0;
-        if (options[k] == CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES ||
-            options[k] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
-            values[k] = NULL;
+    for (unsigned k = 0; k < n && options && values; k++)
+        if (options[k] == option)
+            return &values[k];
+    return NULL;
+}
+
+/* The size is a number in the place of an address: how much room there is, and then how
+ * much of it is filled. */
+static void
+log_into(void **buffer, void **size, const char *text)
+{
+    size_t room = size ? (unsigned)(uintptr_t)*size : 0, filled = 0;
+    char *to = buffer ? *buffer : NULL;
+
+    if (to && room) {
+        filled = BR_MIN(strlen(text), room - 1);
+        memcpy(to, text, filled);
+        to[filled] = 0;
     }
+    if (size)
+        *size = (void *)(uintptr_t)filled;
+}
+
+void
+bd_log(unsigned n, const CUjit_option *options, void **values, const char *why)
+{
+    log_into(value_of(n, options, values, CU_JIT_ERROR_LOG_BUFFER),
+             value_of(n, options, values, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES),
+             why);
+    log_into(value_of(n, options, values, CU_JIT_INFO_LOG_BUFFER),
+             value_of(n, options, values, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES),
+             "");
 }
 
 CUresult
@@ -39,7 +63,7 @@ cuLinkCreate_v2(unsigned int n, CUjit_option *options, void **values,
 
     if (e != CUDA_SUCCESS || !out)
         return e ? e : CUDA_ERROR_INVALID_VALUE;
-    bd_no_logs(n, options, values);
+    bd_log(n, options, values, "");
     *out = br_try_calloc(1, sizeof **out);
     return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -92,7 +116,7 @@ cuLinkAddData_v2(CUlinkState s, CUjitInputType type, void *data, size_t n,
     CUresult e = bd_begin();
 
     (void)name;
-    bd_no_logs(n_options, options, values);
+    bd_log(n_options, options, values, "");
     return e == CUDA_SUCCESS ? add(s, type, data, n) : e;
 }
 
@@ -105,7 +129,7 @@ cuLinkAddFile_v2(CUlinkState s, CUjitInputType type, const char *path,
     char *text;
     size_t n;
 
-    bd_no_logs(n_options, options, values);
+    bd_log(n_options, options, values, "");
     if (e != CUDA_SUCCESS || !s || !path)
         return e ? e : CUDA_ERROR_INVALID_VALUE;
     if (br_file_read(path, BR_PTX_MAX_BYTES, &text, &n, &st) != BR_OK) {

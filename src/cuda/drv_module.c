@@ -10,7 +10,7 @@
 
 /* The image is copied: the caller may free it. */
 static cudaError_t
-load(CUmodule *out, const void *image, char *mine, size_t n)
+load(CUmodule *out, const void *image, char *mine, size_t n, br_status *st)
 {
     bc_module *mod = bc_module_new(mine ? mine : image);
     cudaError_t e;
@@ -21,7 +21,7 @@ load(CUmodule *out, const void *image, char *mine, size_t n)
     }
     mod->mine = mine != NULL;
     mod->image_n = n;
-    e = bc_module_load(mod);
+    e = bc_module_read(mod, st);
     if (e == cudaSuccess)
         *out = (CUmodule)(void *)mod;
     else
@@ -29,19 +29,32 @@ load(CUmodule *out, const void *image, char *mine, size_t n)
     return e;
 }
 
+/* Everything of it is read now. */
+static CUresult
+load_data(CUmodule *mod, const void *image, br_status *st)
+{
+    BD_API(mod && image ? load(mod, image, NULL, 0, st)
+                        : cudaErrorInvalidValue);
+}
+
 CUresult
 cuModuleLoadData(CUmodule *mod, const void *image)
 {
-    /* Everything of it is read now. */
-    BD_API(mod && image ? load(mod, image, NULL, 0) : cudaErrorInvalidValue);
+    br_status st = {0};
+
+    return load_data(mod, image, &st);
 }
 
 CUresult
 cuModuleLoadDataEx(CUmodule *mod, const void *image, unsigned int n,
                    CUjit_option *options, void **values)
 {
-    bd_no_logs(n, options, values); /* the rest: hints for another compiler */
-    return cuModuleLoadData(mod, image);
+    br_status st = {0};
+    CUresult e = load_data(mod, image, &st);
+
+    /* the rest: hints for another compiler */
+    bd_log(n, options, values, e == CUDA_SUCCESS ? "" : st.msg);
+    return e;
 }
 
 CUresult
@@ -64,7 +77,7 @@ cuModuleLoad(CUmodule *mod, const char *path)
         bc_say("%s", st.msg);
         return CUDA_ERROR_FILE_NOT_FOUND;
     }
-    BD_API(load(mod, NULL, text, n));
+    BD_API(load(mod, NULL, text, n, &st));
 }
 
 static bc_module *

@@ -144,3 +144,35 @@ TEST(cuda_captures_are_spoiled_by_who_waits)
     }
     end();
 }
+
+/* Why PTX was refused is in the buffer that the program has for it, as far as it goes. */
+TEST(cuda_logs_why_ptx_is_refused)
+{
+    static const char bad[] = HEAD ".visible .entry k() { add.u32 }";
+    CUjit_option options[] = {
+        CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+        CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES};
+    char error[200] = "x", info[200] = "y";
+    void *values[] = {error, (void *)(uintptr_t)sizeof error, info,
+                      (void *)(uintptr_t)sizeof info};
+    CUmodule mod;
+
+    start();
+    ck_assert_int_eq(cuModuleLoadDataEx(&mod, bad, 4, options, values),
+                     CUDA_ERROR_INVALID_PTX);
+    ck_assert_msg(strncmp(error, "line 4: ", 8) == 0, "%s", error);
+    ck_assert_uint_eq((uintptr_t)values[1], strlen(error));
+    ck_assert_str_eq(info, "");
+    values[1] = (void *)(uintptr_t)5;
+    ck_assert_int_eq(cuModuleLoadDataEx(&mod, bad, 2, options, values),
+                     CUDA_ERROR_INVALID_PTX);
+    ck_assert_str_eq(error, "line");
+    values[1] = (void *)(uintptr_t)sizeof error;
+    ck_assert_int_eq(cuModuleLoadDataEx(&mod,
+                                        HEAD ".visible .entry k() { ret; }", 2,
+                                        options, values),
+                     CUDA_SUCCESS);
+    ck_assert_str_eq(error, "");
+    ck_assert_uint_eq((uintptr_t)values[1], 0);
+    end();
+}
