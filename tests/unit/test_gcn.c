@@ -474,6 +474,99 @@ TEST(gcn_literals_of_doubles_are_constants_where_they_can_be)
     br_str_fini(&s);
 }
 
+/* A float beside instructions of two halves is a half, as LLVM 19 has it; words
+ * are those of llvm-mc-19 for gfx1100. */
+TEST(gcn_constants_beside_pairs_of_halves_are_halves)
+{
+    static const struct {
+        const char *line, *prints;
+        uint32_t w[3];
+        unsigned words;
+    } of[] = {
+        {"v_pk_add_f16 v0, v1, 1.5",
+         "0x3e00",
+         {0xcc0f4000, 0x1801ff01, 0x3e00},
+         3},
+        {"v_pk_add_f16 v0, v1, 0x3c00", "1.0", {0xcc0f4000, 0x1801e501}, 2},
+        {"v_pk_add_f16 v0, v1, 0x3f800000",
+         "0x3f800000",
+         {0xcc0f4000, 0x1801ff01, 0x3f800000},
+         3},
+        {"v_pk_add_f16 v0, v1, 0x3c003c00",
+         "0x3c003c00",
+         {0xcc0f4000, 0x1801ff01, 0x3c003c00},
+         3},
+        {"v_pk_add_f16 v0, v1, -1", "-1", {0xcc0f4000, 0x18018301}, 2},
+        {"v_pk_fmac_f16 v0, 0.1, v1", "0x2e66", {0x780002ff, 0x2e66}, 2},
+        {"v_dot2acc_f32_f16 v0, -0.0, v1", "0x8000", {0x040002ff, 0x8000}, 2},
+        {"v_dot2_f32_f16 v0, v1, v2, 1.5",
+         "0x3fc00000",
+         {0xcc134000, 0x1bfe0501, 0x3fc00000},
+         3},
+        {"v_dot2_f32_bf16 v0, v1, 1.5, v2",
+         "0x3fc0",
+         {0xcc1a4000, 0x1c09ff01, 0x3fc0},
+         3},
+        {"v_dot2_f32_bf16 v0, v1, 0x3f80, v2",
+         "1.0",
+         {0xcc1a4000, 0x1c09e501},
+         2},
+        {"v_dot2_bf16_bf16 v0, v1, v2, 1.5",
+         "0x3fc0",
+         {0xd6670000, 0x03fe0501, 0x3fc0},
+         3},
+        {"v_dot2_f16_f16 v0, v1, 1.5, v2",
+         "0x3e00",
+         {0xd6660000, 0x0409ff01, 0x3e00},
+         3},
+        {"v_pk_add_u16 v0, v1, 1.5",
+         "0x3fc00000",
+         {0xcc0a4000, 0x1801ff01, 0x3fc00000},
+         3},
+    };
+    br_gcn_isa isa = {br_gcn_cpu_find("gfx1100"), false};
+    br_status st = {0};
+    br_str s = {0};
+    br_gcn_inst in, back;
+
+    for (size_t k = 0; k < BR_COUNT(of); k++) {
+        t_ok(br_gcn_parse(&isa, of[k].line, strlen(of[k].line), &in, &st), &st);
+        ck_assert_msg(in.words == of[k].words &&
+                          memcmp(in.w, of[k].w, 4 * in.words) == 0,
+                      "%s: %u words, %08x %08x %08x", of[k].line, in.words,
+                      in.w[0], in.w[1], in.w[2]);
+        ck_assert_uint_eq(br_gcn_decode(&isa, in.w, in.words, &back), in.words);
+        br_str_clear(&s);
+        br_gcn_print(&isa, &back, &s);
+        ck_assert_msg(strstr(s.at, t_printf(", %s", of[k].prints)),
+                      "%s prints as %s", of[k].line, s.at);
+    }
+    br_str_fini(&s);
+}
+
+/* Neither infinity nor nothing in its place. */
+TEST(gcn_refuses_floats_out_of_range)
+{
+    static const char *const no[] = {"v_add_f32_e32 v0, 1e300, v1",
+                                     "v_add_f32_e32 v0, 1e-300, v1",
+                                     "v_pk_add_f16 v0, v1, 65520.0",
+                                     "v_add_f16_e32 v0, 1e5, v1",
+                                     "v_fmaak_f32 v0, v1, v2, 1e39",
+                                     "v_dual_mov_b32 v0, 1e39 :: "
+                                     "v_dual_mov_b32 v1, v2",
+                                     "v_dot2_f32_bf16 v0, v1, 1e39, v2"};
+    br_gcn_isa isa = {br_gcn_cpu_find("gfx1100"), false};
+    br_gcn_inst in;
+
+    for (size_t k = 0; k < BR_COUNT(no); k++) {
+        br_status st = {0};
+
+        ck_assert_msg(br_gcn_parse(&isa, no[k], strlen(no[k]), &in, &st) !=
+                          BR_OK,
+                      "%s is taken", no[k]);
+    }
+}
+
 /* What each row prints, under the old name, is the same words; with llvm-mc-19, too. */
 TEST(gcn_reads_names_of_older_processors)
 {

@@ -51,13 +51,16 @@ static bool
 literal_parse(br_gcn_ctx *c, br_gcn_field f, const br_gcn_kind *k)
 {
     bool half = k->style == BR_S_F16;
+    uint64_t bits = 0;
     int64_t v;
     double d;
     int what = br_gcn_number(c, &v, &d);
 
     (void)f;
-    if (what == 2)
-        v = half ? br_gcn_f16_bits(d) : br_gcn_f32_bits(d);
+    if (what == 2) {
+        what = br_gcn_small_bits(k, d, &bits);
+        v = (int64_t)bits;
+    }
     return what && v >= (half ? -32768 : -2147483648ll) &&
            v <= (half ? 0xffff : 0xffffffffll) &&
            br_gcn_lit(c, (uint32_t)v & (half ? 0xffffu : ~0u));

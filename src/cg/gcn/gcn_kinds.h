@@ -17,8 +17,8 @@ int br_gcn_number(br_gcn_ctx *c, int64_t *v, double *d);
 /* An integer within lo..hi. */
 bool br_gcn_int(br_gcn_ctx *c, int64_t lo, int64_t hi, int64_t *v);
 uint64_t br_gcn_f64_bits(double v);
-uint32_t br_gcn_f32_bits(double v);
-uint32_t br_gcn_f16_bits(double v);
+/* Of a float as the kind holds it (not of doubles); false: it is out of range. */
+bool br_gcn_small_bits(const br_gcn_kind *k, double v, uint64_t *bits);
 
 /* ---- shared by kinds -------------------------------------------------- */
 

@@ -9,6 +9,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cg/gcn/gcn_kinds.h"
 
+#include "base/bits.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -175,6 +177,28 @@ put_pair(br_str *o, const char *name, unsigned half, unsigned n)
         br_str_puts(o, half ? "_hi" : "_lo");
 }
 
+/* 16 bits that are all there is, or both halves of 32. */
+static bool
+is_half(const br_gcn_kind *k)
+{
+    return k->style == BR_S_F16 || k->style == BR_S_I16 || k->style == BR_S_B16;
+}
+
+/* Of a constant that is a float. */
+static uint64_t
+bits_of(const br_gcn_kind *k, unsigned i)
+{
+    switch (k->style) {
+    case BR_S_32: return floats[i].f32;
+    case BR_S_B16:
+    case BR_S_B2: return floats[i].f32 >> 16;
+    case BR_S_F16:
+    case BR_S_I16:
+    case BR_S_H2: return floats[i].f16;
+    default: return floats[i].f64;
+    }
+}
+
 /* The code of an inline constant with these bits, or SRC_LIT. */
 static unsigned
 inline_of(const br_gcn_kind *k, int64_t v)
@@ -183,11 +207,8 @@ inline_of(const br_gcn_kind *k, int64_t v)
         return SRC_ZERO + (unsigned)v;
     if (v < 0 && v >= -16)
         return SRC_NEG1 + (unsigned)(-v - 1);
-    for (unsigned i = 0; i < N_FLOAT; i++)
-        if (k->style == BR_S_F16 ? v == floats[i].f16
-            : k->style == BR_S_32
-                ? (uint32_t)v == floats[i].f32
-                : k->style != BR_S_I16 && (uint64_t)v == floats[i].f64)
+    for (unsigned i = 0; i < N_FLOAT && k->style != BR_S_I16; i++)
+        if ((k->style == BR_S_32 ? (uint32_t)v : (uint64_t)v) == bits_of(k, i))
             return SRC_FLOAT + i;
     return SRC_LIT;
 }
@@ -207,7 +228,7 @@ upper_half(uint32_t lit)
 static void
 put_const(const br_gcn_ctx *c, const br_gcn_kind *k, unsigned code)
 {
-    bool half = k->style == BR_S_F16 || k->style == BR_S_I16;
+    bool half = is_half(k);
     uint32_t lit = code == SRC_LIT ? br_gcn_get(c->in, BR_GF_lit) : 0;
 
     /* A literal that could have been inline prints as if it were. */
@@ -215,7 +236,7 @@ put_const(const br_gcn_ctx *c, const br_gcn_kind *k, unsigned code)
         code = inline_of(k, (int16_t)lit < 0 && (int16_t)lit >= -16
                                 ? (int16_t)lit
                                 : (int64_t)(lit & 0xffff));
-    else if (code == SRC_LIT && k->style == BR_S_32)
+    else if (code == SRC_LIT && k->style < BR_S_64)
         code = inline_of(k, (int32_t)lit);
     else if (code == SRC_LIT && k->style == BR_S_F64)
         code = upper_half(lit);
@@ -432,11 +453,11 @@ literal(br_gcn_ctx *c, uint32_t v)
 static bool
 int_const(br_gcn_ctx *c, const br_gcn_kind *k, int64_t v, unsigned *code)
 {
-    bool half = k->style == BR_S_F16 || k->style == BR_S_I16;
+    bool half = is_half(k);
     int64_t lo = half ? -32768 : -2147483648ll,
             hi = half ? 65535 : 0xffffffffll;
 
-    if (k->style == BR_S_32 && v > 0x7fffffff && v <= 0xffffffffll)
+    if (!half && k->style < BR_S_64 && v > 0x7fffffff && v <= 0xffffffffll)
         v -= 1ll << 32;
     if (half && v > 0x7fff && v <= 0xffff)
         v -= 1 << 16;
@@ -455,17 +476,17 @@ int_const(br_gcn_ctx *c, const br_gcn_kind *k, int64_t v, unsigned *code)
 static bool
 float_const(br_gcn_ctx *c, const br_gcn_kind *k, double v, unsigned *code)
 {
-    bool half = k->style == BR_S_F16 || k->style == BR_S_I16;
     bool wide = k->style >= BR_S_64;
-    uint64_t bits = half   ? br_gcn_f16_bits(v)
-                    : wide ? br_gcn_f64_bits(v)
-                           : br_gcn_f32_bits(v);
+    uint64_t bits;
 
+    if (wide)
+        bits = br_gcn_f64_bits(v);
+    else if (!br_gcn_small_bits(k, v, &bits))
+        return false;
     *code = bits ? SRC_LIT : SRC_ZERO;
-    for (unsigned i = 0; i < N_FLOAT; i++)
-        if (bits == (half   ? floats[i].f16
-                     : wide ? floats[i].f64
-                            : floats[i].f32))
+    for (unsigned i = 0; i < N_FLOAT; i++) /* bf16 has 1/(2 pi) cut off */
+        if (bits == bits_of(k, i) ||
+            (!wide && br_f32_bits((float)v) == floats[i].f32))
             *code = SRC_FLOAT + i;
     if (*code != SRC_LIT)
         return true;

@@ -6,6 +6,7 @@
 #include "base/json.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -118,18 +119,24 @@ br_gcn_f64_bits(double v)
     return u;
 }
 
-uint32_t
-br_gcn_f32_bits(double v)
+bool
+br_gcn_small_bits(const br_gcn_kind *k, double v, uint64_t *bits)
 {
-    float f = (float)v;
-    uint32_t u;
+    float got = (float)v;
 
-    memcpy(&u, &f, sizeof u);
-    return u;
-}
-
-uint32_t
-br_gcn_f16_bits(double v)
-{
-    return br_f32_to_f16((float)v);
+    switch (k->style) {
+    case BR_S_F16:
+    case BR_S_I16:
+    case BR_S_H2:
+        *bits = br_f64_to_f16(v);
+        got = br_f16_to_f32((uint16_t)*bits);
+        break;
+    case BR_S_B16:
+    case BR_S_B2:
+        *bits = br_f64_to_bf16(v);
+        got = br_bf16_to_f32((uint16_t)*bits);
+        break;
+    default: *bits = br_f32_bits(got);
+    }
+    return !isinf(got) == !isinf(v) && (got == 0) == (v == 0);
 }

@@ -118,8 +118,19 @@ enum {
 };
 /* arg of a vector register: lanes have parts of it, 64 have smaller ones. */
 enum { BR_GCN_SPREAD = 64 };
-/* How a constant of a register operand looks. */
-enum { BR_S_32, BR_S_F16, BR_S_I16, BR_S_64, BR_S_F64, BR_S_W64 };
+/* How a constant of a register operand looks. H2, B2: of two halves (f16, bf16)
+ * the lower one has it; the literal is both. */
+enum {
+    BR_S_32,
+    BR_S_F16,
+    BR_S_I16,
+    BR_S_B16,
+    BR_S_H2,
+    BR_S_B2,
+    BR_S_64,
+    BR_S_F64,
+    BR_S_W64
+};
 
 extern const br_gcn_kind br_gcn_kinds[BR_GK_COUNT];
 /* Of a register, where waves have as many lanes. */

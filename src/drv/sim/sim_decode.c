@@ -138,7 +138,7 @@ typedef struct maker {
 
 /* 0.5 -0.5 1 -1 2 -2 4 -4 1/2pi */
 static uint64_t
-inline_float(unsigned k, unsigned type)
+inline_float(const br_gcn_kind *kind, unsigned k, unsigned type)
 {
     static const uint16_t f16[] = {0x3800, 0xb800, 0x3c00, 0xbc00, 0x4000,
                                    0xc000, 0x4400, 0xc400, 0x3118};
@@ -150,6 +150,8 @@ inline_float(unsigned k, unsigned type)
         0xbff0000000000000, 0x4000000000000000, 0xc000000000000000,
         0x4010000000000000, 0xc010000000000000, 0x3fc45f306dc9c882};
 
+    if (kind->style == BR_S_B16 || kind->style == BR_S_B2)
+        return f32[k] >> 16;
     if (type == T_F16)
         return f16[k];
     return type == T_F64 || type == T_U64 ? f64[k] : f32[k];
@@ -185,7 +187,8 @@ type_of(const maker *m, const br_gcn_kind *k, unsigned nth)
         t = m->o->sem->src[nth];
     if (t == T_U16 && m->o->sem->lane == NULL)
         t = T_U32;
-    if (k->style == BR_S_F16 || (t == T_U16 && m->o->sem->flags & SEM_PACKED))
+    if (k->style == BR_S_F16 || k->style == BR_S_H2 ||
+        (t == T_U16 && m->o->sem->flags & SEM_PACKED))
         return T_F16;
     if (k->style == BR_S_64 || k->style == BR_S_F64)
         return k->style == BR_S_64 ? T_U64 : T_F64;
@@ -213,7 +216,7 @@ from_code(maker *m, sim_opnd *p, unsigned code, const br_gcn_kind *k,
             lit = (uint64_t)(int32_t)lit;
         constant(m, p, lit);
     } else if (code >= CODE_FLOAT && code < CODE_FLOAT + 9) {
-        constant(m, p, inline_float(code - CODE_FLOAT, type));
+        constant(m, p, inline_float(k, code - CODE_FLOAT, type));
     } else if (code >= CODE_INLINE && code <= 208) {
         constant(m, p, code <= 192 ? code - 128ull : 192ull - code);
     } else if (code >= 235 && code <= 238) {
