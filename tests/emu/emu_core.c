@@ -506,7 +506,9 @@ E(cuMemGetInfo_v2)(size_t *f, size_t *t)
     return *f = *t - emu_graph_bytes(), 0;
 }
 /* Every allocation, so that a copy out of bounds is the error that a device
- * gives. */
+ * gives. Behind each one is what no kernel may write: looked at when it is given
+ * back. */
+enum { BEHIND = 4096 };
 static struct {
     uint64_t at;
     size_t n;
@@ -520,6 +522,19 @@ inside(uint64_t p, size_t n)
             n <= held[i].n - (p - held[i].at))
             return 1;
     return 0;
+}
+
+static void
+look_behind(size_t i)
+{
+    const unsigned char *p = (void *)(uintptr_t)held[i].at;
+
+    for (size_t k = 0; k < BEHIND; k++)
+        if (p[held[i].n + k] != 0xa5) {
+            fprintf(stderr, "emulated device: byte %zu of %zu was written\n",
+                    held[i].n + k, held[i].n);
+            abort();
+        }
 }
 
 static void
@@ -569,13 +584,13 @@ E(cuMemAlloc_v2)(uint64_t *p, size_t n)
     }
 
     size_t i = 0;
-    void *m = aligned_alloc(256, (n + 255) / 256 * 256);
+    void *m = aligned_alloc(256, (n + BEHIND + 255) / 256 * 256);
 
     while (i < 4096 && held[i].at)
         i++;
     if (!m || i == 4096 || emu_lost)
         return free(m), emu_lost ? emu_lost : 2;
-    memset(m, 0xa5, n); /* what nobody wrote is not zero */
+    memset(m, 0xa5, n + BEHIND); /* what nobody wrote is not zero */
     held[i].at = *p = (uint64_t)(uintptr_t)m;
     held[i].n = n;
     return 0;
@@ -591,8 +606,10 @@ E(cuMemFree_v2)(uint64_t p)
         return 0;
     emu_make_all();
     for (size_t i = 0; i < 4096; i++)
-        if (held[i].at == p)
+        if (held[i].at == p) {
+            look_behind(i);
             held[i].at = 0;
+        }
     return free((void *)(uintptr_t)p), 0;
 }
 static int

@@ -1,7 +1,7 @@
 /* test_cuda_stay.c - steps that a CUDA device takes from the host's memory, one
  * after another in a launch that stays, on the emulated device of tests/emu.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "serve_kit.h"
+#include "engine_kit.h"
 #include "shape_kit.h"
 
 #include "base/thread.h"
@@ -10,7 +10,6 @@
 #include "run/tier_diff.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -121,6 +120,15 @@ say(talk *k, const char *which)
     }
 }
 
+static void
+said_the_same(const talk *device, const talk *host)
+{
+    ck_assert_uint_eq(host->n_said, device->n_said);
+    for (uint32_t i = 0; i < host->n_said; i++)
+        ck_assert_msg(host->said[i] == device->said[i], "token %u: %d, not %d",
+                      i, device->said[i], host->said[i]);
+}
+
 /* The slot's last token again, and all of its tokens in a slot that is not in use,
  * as a prompt: keys and values are where they belong. */
 static void
@@ -214,11 +222,7 @@ same_tokens(const char *spec)
     ck_assert_uint_eq(gpu_of(on.lm).entered, 0);
     begin_talk(&device, on.lm, false);
     all_kinds(&device);
-    ck_assert_uint_eq(host.n_said, device.n_said);
-    for (uint32_t i = 0; i < host.n_said; i++)
-        ck_assert_msg(host.said[i] == device.said[i],
-                      "%s: token %u: %d, not %d", spec, i, device.said[i],
-                      host.said[i]);
+    said_the_same(&device, &host);
     close_shape(&on);
 }
 
@@ -226,6 +230,30 @@ TEST_WITHIN(cuda_a_launch_that_stays_draws_what_the_host_draws, 240)
 {
     t_emulate_cuda();
     same_tokens("shape:llama-256:BF16");
+    t_emulate_end();
+}
+
+/* A draw has as many rows as there are multiprocessors: of more, one after the
+ * other. What a step brings of draws has room for as many, too. */
+TEST_WITHIN(cuda_more_rows_than_multiprocessors_are_drawn, 240)
+{
+    br_lm_config c = {.tier = "cuda", .n_ctx = CTX, .n_slots = SLOTS + 1};
+    talk k[2];
+
+    setenv("BR_EMU_SM", "2", 1);
+    t_emulate_cuda();
+    shaped on = open_shape("shape:llama-256:BF16", &c);
+    for (int i = 0; i < 2; i++) {
+        begin_talk(&k[i], on.lm, i == 1);
+        for (uint32_t s = 0; s < SLOTS; s++)
+            feed_talk(&k[i], s, 5);
+        say_often(&k[i], "1", 5);
+        say_often(&k[i], "012", 5);
+        say_often(&k[i], "20", 5);
+    }
+    ck_assert_uint_eq(gpu_of(on.lm).resident, 4); /* of fewer rows */
+    said_the_same(&k[0], &k[1]);
+    close_shape(&on);
     t_emulate_end();
 }
 
@@ -251,9 +279,7 @@ TEST_WITHIN(cuda_a_launch_that_is_refused_costs_no_token, 240)
         say_often(&k[i], "12", 3); /* that launch is still there */
     }
     ck_assert_uint_eq(gpu_of(on.lm).resident, 6);
-    for (uint32_t i = 0; i < k[0].n_said; i++)
-        ck_assert_msg(k[0].said[i] == k[1].said[i], "token %u: %d, not %d", i,
-                      k[1].said[i], k[0].said[i]);
+    said_the_same(&k[1], &k[0]);
     close_shape(&on);
     t_emulate_end();
 }
@@ -811,82 +837,4 @@ TEST_WITHIN(cuda_a_launch_that_stays_and_hangs_is_a_timeout, 240)
                   "%s", st.msg);
     close_host(&h);
     unsetenv("BR_EMU_HANG");
-}
-
-/* ---- behind a server ------------------------------------------------------ */
-
-static double
-metric(const sk *k, const char *name)
-{
-    const sk_answer a = sk_ask(k, "GET /metrics", "", NULL);
-    const char *at = strstr(a.body, t_printf("\n%s{", name));
-
-    ck_assert_msg(at != NULL, "%s", name);
-    return strtod(strchr(at, '}') + 1, NULL);
-}
-
-static const char *
-stream_of(const sk *k, const char *prompt, int n)
-{
-    const char *body =
-        t_printf("{\"prompt\":\"%s\",\"max_tokens\":%d,\"temperature\":0,"
-                 "\"ignore_eos\":true}",
-                 prompt, n);
-    const sk_answer a = sk_ask(k, "POST /v1/completions", "", body);
-
-    ck_assert_msg(a.status == 200, "%s", a.body);
-    return sk_between(a.body, "\"text\":\"", "\"finish_reason\"");
-}
-
-/* A client that goes away after the first bytes of its answer. */
-static void
-goes_away(const sk *k)
-{
-    static const char body[] = "{\"prompt\":\"w3\",\"max_tokens\":100,"
-                               "\"stream\":true,\"ignore_eos\":true}";
-    char ask[256], some[256];
-    const int n = snprintf(ask, sizeof ask,
-                           "POST /v1/completions HTTP/1.1\r\nHost: x\r\n"
-                           "Content-Type: application/json\r\n"
-                           "Content-Length: %zu\r\n\r\n%s",
-                           sizeof body - 1, body);
-    const int fd = sk_connect(k);
-
-    sk_send(fd, ask, (size_t)n);
-    ck_assert_int_gt(read(fd, some, sizeof some), 0);
-    close(fd);
-}
-
-static void
-coming_and_going(void *arg)
-{
-    const sk *k = arg;
-
-    for (int i = 0; i < 3; i++)
-        goes_away(k);
-}
-
-TEST_WITHIN(cuda_a_server_stays_while_clients_come_and_go, 240)
-{
-    const br_lm_config c = {.tier = "cuda", .n_ctx = 128, .n_slots = 3};
-    br_thread others;
-    br_status st = {0};
-    sk k;
-
-    t_emulate_cuda();
-    shaped on = open_shape("shape:llama-256:BF16", &c);
-    sk_open(&k, &(sk_config){.tok = shape_words(), .engine = {.lm = on.lm}});
-    const char *want = stream_of(&k, "w1 w7 w9", LONG);
-    const double stayed = metric(&k, "brass_gpu_resident_steps_total");
-    ck_assert(stayed >= LONG - 8);
-    t_ok(br_thread_start(&others, "others", coming_and_going, &k, &st), &st);
-    ck_assert_str_eq(stream_of(&k, "w1 w7 w9", LONG), want);
-    br_thread_join(&others);
-    ck_assert_str_eq(stream_of(&k, "w1 w7 w9", LONG), want);
-    ck_assert(metric(&k, "brass_gpu_resident_steps_total") >=
-              stayed + LONG - 8);
-    ck_assert(metric(&k, "brass_gpu_resident_exits_total") > 0);
-    sk_close(&k);
-    close_shape(&on);
-    t_emulate_end();
 }

@@ -84,15 +84,16 @@ start(br_cun *x, uint32_t rows, uint64_t loop, br_status *st)
                              .tile = at(x, x->at.tile),
                              .at = at(x, x->at.at),
                              .tables = at(x, x->at.tables),
-                             .how = (void *)(uintptr_t)x->pick_io,
                              .n_groups = x->v.plan.n_groups,
                              .table_n = x->table_n,
                              .rows = rows,
                              .patience = PATIENCE,
                              .loop = loop};
 
-    if (x->pick_io)
+    if (rows <= x->pick_rows) { /* all are drawn at once */
+        a.how = (void *)(uintptr_t)x->pick_io;
         a.drawn = (const void *)(uintptr_t)cun_drawn(x);
+    }
     return BR_CU(&x->cu, st,
                  cuLaunchKernel(s->fn, 1, 1, 1, BR_STAY_THREADS, 1, 1, 0,
                                 x->cu.stream, (void *[]){&a}, NULL));
