@@ -104,6 +104,24 @@ TEST(gcn_lanes_that_go_back_are_first)
             "E: st.global.u32 [%d1], %r2; ret; }\n");
 }
 
+/* A structure among the parameters that a loop goes through: all lanes read the same,
+ * but no scalar does, as nobody knows the place before. */
+TEST(gcn_parameters_are_found_at_run_time)
+{
+    same_everywhere(
+        TOP "mov.u64 %d4, out; mov.u64 %d5, 0; mov.u32 %r2, 0; mov.u32 %r5, "
+            "0;\nL: cvt.u64.u32 %d6, %r5; sub.u64 %d6, %d4, %d6;\n"
+            "ld.param.u64 %d7, [%d6]; ld.param.u32 %r6, [%d6+4];\n"
+            "add.u64 %d5, %d5, %d7; add.u32 %r2, %r2, %r6;\n"
+            "add.u32 %r5, %r5, 8; setp.lt.u32 %p1, %r5, 16; @%p1 bra L;\n"
+            "sub.u64 %d5, %d5, %d1; sub.u64 %d5, %d5, %d3;\n" /* 0 */
+            "shr.u64 %d6, %d1, 32; shr.u64 %d7, %d3, 32;\n"
+            "add.u64 %d6, %d6, %d7; cvt.u32.u64 %r3, %d6;\n"
+            "sub.u32 %r2, %r2, %r3; cvt.u32.u64 %r3, %d5;\n" /* 0, too */
+            "add.u32 %r2, %r2, %r3; add.u32 %r2, %r2, %r1;\n"
+            "add.u64 %d1, %d1, %d2; st.global.u32 [%d1], %r2; ret; }\n");
+}
+
 TEST(gcn_a_block_has_a_number_of_warps)
 {
     same_everywhere(

@@ -210,6 +210,8 @@ bool gm_select_mem(gm_fn *g, const br_kins *i); /* false: not its business */
 void gm_trap(gm_fn *g, uint32_t why);
 /* Whether an argument is a constant. */
 bool gm_literal(const gm_fn *g, const br_kins *i, unsigned n, uint64_t *v);
+/* Whether a load is of a parameter whose place is known, and where that is. */
+bool gm_param_at(const gm_fn *g, const br_kins *i, uint64_t *at);
 gm_op gm_lane_id(gm_fn *g);
 bool gm_vote(gm_fn *g, const br_kins *i); /* these two as gm_select_mem */
 bool gm_shuffle(gm_fn *g, const br_kins *i);

@@ -186,6 +186,8 @@ is_pred(const gm_fn *g, uint32_t v)
 static bool
 scalar(const gm_fn *g, const br_kins *i)
 {
+    uint64_t at;
+
     switch (i->op) {
     case BR_K_PHI:
     case BR_K_ADDR: return true;
@@ -195,11 +197,9 @@ scalar(const gm_fn *g, const br_kins *i)
     case BR_K_FRAME: return true;
     case BR_K_TOGEN: return br_kmod(i->mods, BR_KF_SPACE) != BR_KM_SPACE_PARAM;
     case BR_K_SREG: return i->imm >= BR_KS_NTID_X && i->imm <= BR_KS_NCTAID_Z;
-    case BR_K_LD: {
-        unsigned space = br_kmod(i->mods, BR_KF_SPACE);
-
-        return space == BR_KM_SPACE_PARAM && br_ktinfo_of[i->type].bytes >= 4;
-    }
+    case BR_K_LD:
+        /* By an address that is found at run time lanes load. */
+        return br_ktinfo_of[i->type].bytes >= 4 && gm_param_at(g, i, &at);
     default: return find(g->f, i, 'S') != NULL;
     }
 }

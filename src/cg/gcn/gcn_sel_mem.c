@@ -90,16 +90,23 @@ gm_literal(const gm_fn *g, const br_kins *i, unsigned n, uint64_t *v)
     return k->kind == BR_KV_CONST;
 }
 
+bool
+gm_param_at(const gm_fn *g, const br_kins *i, uint64_t *at)
+{
+    if (br_kmod(i->mods, BR_KF_SPACE) != BR_KM_SPACE_PARAM ||
+        !gm_literal(g, i, 0, at))
+        return false;
+    *at += (uint64_t)i->imm;
+    return *at < g->args_bytes;
+}
+
 static bool
 load_param(gm_fn *g, const br_kins *i)
 {
     unsigned bytes = br_ktinfo_of[i->type].bytes, words = (bytes + 3) / 4;
     uint64_t at;
 
-    if (!gm_literal(g, i, 0, &at))
-        return false;
-    at += (uint64_t)i->imm;
-    if (at >= g->args_bytes)
+    if (!gm_param_at(g, i, &at))
         return false;
     for (unsigned r = 0; r < i->n_res; r++, at += bytes) {
         gm_op t;
@@ -563,7 +570,7 @@ load(gm_fn *g, const br_kins *i)
     unsigned words = (bytes + 3) / 4, kind;
     place p;
 
-    if (br_kmod(i->mods, BR_KF_SPACE) == BR_KM_SPACE_PARAM && load_param(g, i))
+    if (load_param(g, i))
         return true;
     if (!where(g, i, bytes * n, &p))
         return false;
