@@ -27,19 +27,22 @@
 #include "cuda/drv_refused.def"
 #undef X
 
-/* What NVIDIA's runtime asks for when it begins, and does not describe: of a program that
- * has it inside nothing runs here, and its own words are "insufficient driver" and "not
- * supported". */
+/* Tables of functions that are not described. Of a program whose runtime, which nvcc put
+ * inside, asks for this one nothing runs here, and its own words are "insufficient
+ * driver" and "not supported". Libraries ask for others and do without (NVRTC). */
 API CUresult cuGetExportTable(const void **table, const CUuuid *which);
 CUresult
 cuGetExportTable(const void **table, const CUuuid *which)
 {
+    static const uint8_t runtimes[] = {0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4,
+                                       0xe7, 0x4a, 0x89, 0x87, 0xd9, 0x39,
+                                       0x12, 0xfd, 0x9d, 0xf9};
     static _Atomic bool told;
 
-    (void)which;
     if (table)
         *table = NULL;
-    if (!atomic_exchange(&told, true))
+    if (which && memcmp(which, runtimes, sizeof runtimes) == 0 &&
+        !atomic_exchange(&told, true))
         bc_say("this program has CUDA's runtime inside, as nvcc links it; "
                "with nvcc -cudart shared it runs here");
     return CUDA_ERROR_NOT_SUPPORTED;

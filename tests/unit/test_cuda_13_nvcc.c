@@ -46,8 +46,9 @@ nvcc_makes(const char *cudart, const char *flag, const char *source,
     ck_assert_int_eq(symlink(lib_at, t_printf("%s/libcudart.so.13", dir)), 0);
     ck_assert_int_eq(symlink(lib_at, t_printf("%s/libcuda.so.1", dir)), 0);
     t_exec(out,
-           (const char *[]){"env", t_printf("LD_LIBRARY_PATH=%s", dir),
-                            t_printf("%s/p", dir), NULL},
+           (const char *[]){
+               "env", t_printf("LD_LIBRARY_PATH=%s:/usr/local/cuda/lib64", dir),
+               t_printf("%s/p", dir), NULL},
            NULL, 0);
 }
 
@@ -700,6 +701,22 @@ TEST_WITHIN(cuda_13_runtime_that_is_inside, 120)
                HEAD "int main() { int *p; return cudaMalloc(&p, 4); }\n", &r);
     ck_assert_int_eq(r.exit, cudaErrorNotSupported % 256);
     ck_assert_msg(strstr(r.err, "-cudart shared") != NULL, "%s", r.err);
+}
+
+/* NVRTC asks the driver for a table of its own, and does without: nothing is said. */
+TEST_WITHIN(cuda_13_compiler_that_is_inside, 120)
+{
+    t_proc r;
+
+    if (access("/usr/local/cuda/lib64/libnvrtc.so", R_OK))
+        t_skip("no NVRTC");
+    nvcc_makes("shared", "-lnvrtc",
+               HEAD "#include <nvrtc.h>\nint main() { nvrtcProgram p;\n"
+                    "IS(!nvrtcCreateProgram(&p, \"extern \\\"C\\\" __global__ "
+                    "void k(int *p) { *p = 3; }\", 0, 0, 0, 0));\n"
+                    "IS(!nvrtcCompileProgram(p, 0, 0)); return bad; }\n",
+               &r);
+    ck_assert_msg(r.exit == 0 && !r.n_err, "%.1000s%.1000s", r.out, r.err);
 }
 
 /* Counters in the shared memory of a whole cluster, which the launch makes. */
