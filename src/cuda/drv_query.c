@@ -528,26 +528,28 @@ static const struct {
                /* the one of before CUDA 12 is not there */
                {"cuGraphExecUpdate", 12000, "_v2", "_v1"}};
 
-/* Whether the null stream could be another there. */
-static bool
-has_stream(const char *name)
+/* own: the one whose null stream is each thread's own, where there is one. */
+static void *
+in_lib(void *lib, const char *name, const char *version, bool own)
 {
-    static const char *const part[] = {"Stream",     "Async",    "cuMemcpy",
-                                       "cuMemset",   "cuLaunch", "cuGraph",
-                                       "EventRecord"};
+    static const char *const ends[] = {"_ptsz", "_ptds", ""};
+    char buf[100];
+    void *p = NULL;
 
-    for (size_t k = 0; k < BR_COUNT(part); k++)
-        if (strstr(name, part[k]))
-            return true;
-    return false;
+    for (size_t k = own ? 0 : 2; !p && k < BR_COUNT(ends); k++) {
+        int n = snprintf(buf, sizeof buf, "%s%s%s", name, version, ends[k]);
+
+        if (n > 0 && (size_t)n < sizeof buf)
+            p = dlsym(lib, buf);
+    }
+    return p;
 }
 
 /* Of this library alone, the newest version first. */
 static void *
-find(const char *name, int version)
+find(const char *name, int version, bool own)
 {
     const char *ends[] = {"_v3", "_v2", ""};
-    char buf[100];
     Dl_info here;
     void *lib, *p = NULL;
 
@@ -559,30 +561,22 @@ find(const char *name, int version)
                                               ? changed[k].end
                                               : changed[k].before;
     lib = dlopen(here.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-    for (size_t k = 0; lib && !p && k < BR_COUNT(ends); k++) {
-        int n = snprintf(buf, sizeof buf, "%s%s", name, ends[k]);
-
-        if (n > 0 && (size_t)n < sizeof buf)
-            p = dlsym(lib, buf);
-    }
+    for (size_t k = 0; lib && !p && k < BR_COUNT(ends); k++)
+        p = in_lib(lib, name, ends[k], own);
     if (lib)
         dlclose(lib); /* it stays: this is it */
     return p;
 }
 
-/* What wants each thread's own null stream would need other functions, where there is a
- * stream. */
 CUresult
 cuGetProcAddress_v2(const char *name, void **fn, int version,
                     unsigned long long flags, int *status)
 {
-    bool per_thread = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+    bool own = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
 
     if (!name || !fn)
         return CUDA_ERROR_INVALID_VALUE;
-    *fn = strncmp(name, "cu", 2) == 0 && !(per_thread && has_stream(name))
-              ? find(name, version)
-              : NULL;
+    *fn = strncmp(name, "cu", 2) == 0 ? find(name, version, own) : NULL;
     if (status)
         *status = *fn ? CU_GET_PROC_ADDRESS_SUCCESS
                       : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "t.h"
 
+#include "cuda/cuda.h"
 #include "cuda/cuda_runtime_api.h"
 
 #include <dlfcn.h>
@@ -167,4 +168,51 @@ TEST(cuda_13_draws_edges_of_graphs)
     ck_assert_int_eq(capture(NULL, &status, NULL, &g, NULL, NULL, &n),
                      cudaSuccess);
     ck_assert_int_eq(status, cudaStreamCaptureStatusNone);
+}
+
+/* By its names, or by that which a program asks for, the null stream of the driver is the
+ * thread's own, so it may be captured; what has no stream has one name. */
+TEST(cuda_13_null_stream_of_each_thread_of_the_driver)
+{
+    enum { OWN = 2 };
+    CUresult (*address)(const char *, void **, int, uint64_t, int *);
+    CUresult (*init)(unsigned), (*context)(CUcontext *, unsigned, CUdevice);
+    CUresult (*begin)(CUstream, CUstreamCaptureMode);
+    CUresult (*fill)(CUdeviceptr, unsigned, size_t, CUstream);
+    CUresult (*end)(CUstream, CUgraph *);
+    CUresult (*take)(CUdeviceptr *, size_t);
+    void *own, *plain;
+    CUcontext ctx;
+    CUgraph graph;
+    CUdeviceptr p;
+
+    open_lib();
+    *(void **)&address = dlsym(lib, "cuGetProcAddress_v2");
+    *(void **)&init = dlsym(lib, "cuInit");
+    *(void **)&context = dlsym(lib, "cuCtxCreate_v2");
+    *(void **)&take = dlsym(lib, "cuMemAlloc_v2");
+    *(void **)&begin = dlsym(lib, "cuStreamBeginCapture_v2");
+    *(void **)&fill = dlsym(lib, "cuMemsetD32Async_ptsz");
+    *(void **)&end = dlsym(lib, "cuStreamEndCapture_ptsz");
+    ck_assert(fill && end);
+    ck_assert_int_eq(init(0), CUDA_SUCCESS);
+    ck_assert_int_eq(context(&ctx, 0, 0), CUDA_SUCCESS);
+    ck_assert_int_eq(take(&p, 400), CUDA_SUCCESS);
+    ck_assert_int_ne(begin(NULL, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    ck_assert_int_eq(
+        address("cuStreamBeginCapture", (void **)&begin, 13000, OWN, NULL),
+        CUDA_SUCCESS);
+    ck_assert_int_eq(begin(NULL, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    ck_assert_int_eq(fill(p, 5, 100, NULL), CUDA_SUCCESS);
+    ck_assert_int_eq(end(NULL, &graph), CUDA_SUCCESS);
+    ck_assert_ptr_nonnull(graph);
+    ck_assert_int_eq(address("cuMemcpyHtoD", &own, 13000, OWN, NULL),
+                     CUDA_SUCCESS);
+    ck_assert_int_eq(address("cuMemcpyHtoD", &plain, 13000, 0, NULL),
+                     CUDA_SUCCESS);
+    ck_assert_ptr_ne(own, plain);
+    ck_assert_ptr_eq(own, dlsym(lib, "cuMemcpyHtoD_v2_ptds"));
+    ck_assert_int_eq(address("cuGraphCreate", &own, 13000, OWN, NULL),
+                     CUDA_SUCCESS);
+    ck_assert_ptr_eq(own, dlsym(lib, "cuGraphCreate"));
 }
