@@ -58,7 +58,11 @@ br_code br_schema_grammar(const br_json *schema, br_str *out,
                           br_status *st) BR_MUST_USE;
 /* The same as rules whose names begin with prefix; the grammar needs
  * br_schema_common's once. */
-br_code br_schema_rules(const br_json *schema, const char *prefix, br_str *out,
+typedef struct br_schema_spent { /* on the schemas of one request so far */
+    uint64_t work, steps;
+} br_schema_spent;
+br_code br_schema_rules(const br_json *schema, const char *prefix,
+                        br_schema_spent *spent, br_str *out,
                         br_status *st) BR_MUST_USE;
 void br_schema_common(br_str *out);
 /* A regular expression's texts as the body of a JSON string. */

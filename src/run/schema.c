@@ -24,6 +24,7 @@ enum {
     MAX_CHOICES = 64,      /* schemas in oneOf: each is held against each */
     MAX_JOINED = 32 << 20, /* bytes of schemas that were joined */
     MAX_PAIRS = 1 << 16,   /* of schemas, until they count as not apart */
+    MAX_WORK = 1 << 24,    /* members looked at, 0.1 s of them */
 };
 
 static const struct keyword {
@@ -74,6 +75,15 @@ br_schema_refuse(maker *k, const char *keyword, const char *why)
         return br_schema_oom(k);
     return br_fail(k->st, BR_E_UNSUPPORTED, "schema: '%.60s' at '#%.120s': %s",
                    keyword, br_str_z(&k->path), why);
+}
+
+br_code
+br_schema_work(maker *k, const char *keyword, uint64_t n)
+{
+    k->n_work += n;
+    return k->n_work <= MAX_WORK
+               ? BR_OK
+               : br_schema_refuse(k, keyword, "takes too much work");
 }
 
 /* ---- reading schemas ----------------------------------------------------- */
@@ -208,10 +218,10 @@ unescape(const char *s, char *out, size_t size)
 
 /* What a pointer such as #/$defs/item names; NULL: nothing. */
 static json *
-pointed(json *root, const char *ref)
+pointed(maker *k, const char *ref)
 {
     char text[1024], *p = text;
-    json *at = root;
+    json *at = k->root;
 
     if (!unescape(ref, text, sizeof text) || *p++ != '#')
         return NULL;
@@ -226,6 +236,7 @@ pointed(json *root, const char *ref)
             key[n++] = *p != '~' ? *p : *++p == '0' ? '~' : '/';
         }
         key[n] = 0;
+        k->n_work += at->kind >= BR_J_ARR ? at->n : 0;
         if (at->kind == BR_J_OBJ) {
             at = br_json_get(at, key);
         } else if (at->kind == BR_J_ARR) {
@@ -357,6 +368,13 @@ group_of(json *v)
 }
 
 static br_code
+too_long(maker *k)
+{
+    return br_fail(k->st, BR_E_LIMIT, "schema: its grammar is over %d bytes",
+                   BR_GRAMMAR_MAX_TEXT);
+}
+
+static br_code
 listed(maker *k, json *s, unsigned groups, br_str *to)
 {
     json *one = br_json_get(s, "const"), *list = br_json_get(s, "enum");
@@ -374,6 +392,8 @@ listed(maker *k, json *s, unsigned groups, br_str *to)
             if (groups & group_of(v))
                 return br_schema_refuse(
                     k, key, "cannot be enforced beside other keywords");
+            if (k->rules->n + to->n > BR_GRAMMAR_MAX_TEXT)
+                return too_long(k);
             br_str_puts(to, n++ ? " | " : "");
             br_schema_put_json(to, v);
         }
@@ -383,15 +403,38 @@ listed(maker *k, json *s, unsigned groups, br_str *to)
 
 /* ---- one of several ------------------------------------------------------ */
 
+/* Texts tell such values apart: not 1 and 1.0. */
+static bool
+is_exact(json *v)
+{
+    return v->kind <= BR_J_STR && v->kind != BR_J_FLOAT &&
+           v->kind != BR_J_BIGINT;
+}
+
+static bool
+same_exact(json *a, json *b)
+{
+    if (a->kind != b->kind)
+        return false;
+    return a->kind == BR_J_STR
+               ? br_text_eq((br_text){a->s, a->n}, (br_text){b->s, b->n})
+           : a->kind == BR_J_INT  ? a->i == b->i
+           : a->kind == BR_J_BOOL ? a->b == b->b
+                                  : true;
+}
+
 bool
 br_schema_same(maker *k, json *a, json *b)
 {
     br_str x = {0}, y = {0};
     bool yes;
 
+    if (is_exact(a) && is_exact(b))
+        return same_exact(a, b);
     br_schema_put_json(&x, a);
     br_schema_put_json(&y, b);
     k->rules->oom |= x.oom || y.oom;
+    k->n_work += (x.n + y.n) / 8;
     yes =
         x.oom || y.oom ||
         br_text_eq((br_text){br_str_z(&x), x.n}, (br_text){br_str_z(&y), y.n});
@@ -403,7 +446,7 @@ br_schema_same(maker *k, json *a, json *b)
 json *
 br_schema_pointed(maker *k, json *ref)
 {
-    return ref->kind == BR_J_STR ? pointed(k->root, ref->s) : NULL;
+    return ref->kind == BR_J_STR ? pointed(k, ref->s) : NULL;
 }
 
 /* false, or {"not":{}}. */
@@ -420,12 +463,11 @@ br_schema_never(json *s)
 }
 
 json *
-br_schema_resolved(const maker *k, json *s)
+br_schema_resolved(maker *k, json *s)
 {
     for (int i = 0; i < 16 && s->kind == BR_J_OBJ; i++) {
         json *ref = br_json_get(s, "$ref");
-        json *to =
-            ref && ref->kind == BR_J_STR ? pointed(k->root, ref->s) : NULL;
+        json *to = ref ? br_schema_pointed(k, ref) : NULL;
 
         if (!to)
             break;
@@ -463,12 +505,22 @@ br_schema_requires(json *s, const char *key)
     return false;
 }
 
-/* Texts tell such values apart: not 1 and 1.0. */
-static bool
-is_exact(json *v)
+br_code
+br_schema_put_names(maker *k, json *list, br_map *to)
 {
-    return v->kind <= BR_J_STR && v->kind != BR_J_FLOAT &&
-           v->kind != BR_J_BIGINT;
+    for (json *v = list->child; v; v = v->next)
+        if (v->kind == BR_J_STR && !br_map_put(to, (br_text){v->s, v->n}, NULL))
+            return br_schema_oom(k);
+    return BR_OK;
+}
+
+static bool
+has_to_have(maker *k, json *s, const char *key)
+{
+    json *list = br_json_get(s, "required");
+
+    k->n_work += list && list->kind == BR_J_ARR ? list->n : 0;
+    return br_schema_requires(s, key);
 }
 
 /* Surely no value is valid under both. */
@@ -489,7 +541,8 @@ apart(maker *k, json *a, json *b, int depth)
     if (x && y) {
         for (json *v = x; v; v = one_a ? NULL : v->next)
             for (json *w = y; w; w = one_b ? NULL : w->next)
-                if (br_schema_same(k, v, w) || !is_exact(v) || !is_exact(w))
+                if (++k->n_work > MAX_WORK || !is_exact(v) || !is_exact(w) ||
+                    same_exact(v, w))
                     return false;
         return true;
     }
@@ -511,9 +564,12 @@ apart(maker *k, json *a, json *b, int depth)
     for (json *p = x->child; p; p = p->next) {
         json *q = br_json_get(y, p->key);
 
-        if (q && br_schema_requires(a, p->key) &&
-            br_schema_requires(b, p->key) && apart(k, p, q, depth + 1))
+        k->n_work += y->n;
+        if (q && k->n_work <= MAX_WORK && has_to_have(k, a, p->key) &&
+            has_to_have(k, b, p->key) && apart(k, p, q, depth + 1))
             return true;
+        if (k->n_work > MAX_WORK)
+            return false;
     }
     return false;
 }
@@ -527,6 +583,7 @@ br_schema_apart(maker *k, json *a, json *b)
 br_code
 br_schema_overlap(maker *k)
 {
+    BR_TRY(br_schema_work(k, "oneOf", 0)); /* or it was not looked to the end */
     return br_schema_refuse(k, "oneOf",
                             "two of the schemas may allow the same value; "
                             "say anyOf, or tell them apart by a required "
@@ -693,10 +750,8 @@ br_schema_expr(maker *k, json *s, br_str *to)
                        "other",
                        BR_SCHEMA_DEPTH);
     if (k->rules->n + to->n > BR_GRAMMAR_MAX_TEXT)
-        return br_fail(k->st, BR_E_LIMIT,
-                       "schema: its grammar is over %d "
-                       "bytes",
-                       BR_GRAMMAR_MAX_TEXT);
+        return too_long(k);
+    BR_TRY(br_schema_work(k, "$ref", 0)); /* where it led to was looked for */
     code = schema(k, s, to);
     k->depth--;
     return code;
@@ -733,6 +788,8 @@ without_nul(maker *k, json *v, const char *under)
 {
     bool name = strcmp(under, "required") == 0 || strcmp(under, "$ref") == 0;
 
+    BR_TRY(
+        br_schema_work(k, "$defs", 1)); /* once for each argument of a tool */
     if (name && v->kind == BR_J_STR && memchr(v->s, 0, v->n))
         return br_schema_refuse(k, under, "holds a NUL");
     if (v->kind != BR_J_OBJ && v->kind != BR_J_ARR)
@@ -746,10 +803,15 @@ without_nul(maker *k, json *v, const char *under)
 }
 
 br_code
-br_schema_rules(const br_json *schema_, const char *prefix, br_str *out,
-                br_status *st)
+br_schema_rules(const br_json *schema_, const char *prefix,
+                br_schema_spent *spent, br_str *out, br_status *st)
 {
-    maker k = {.root = schema_, .prefix = prefix, .rules = out, .st = st};
+    maker k = {.root = schema_,
+               .prefix = prefix,
+               .rules = out,
+               .st = st,
+               .n_work = spent->work,
+               .n_steps = spent->steps};
     br_code code;
 
     br_arena_init(&k.arena, MAX_JOINED);
@@ -758,6 +820,8 @@ br_schema_rules(const br_json *schema_, const char *prefix, br_str *out,
         code = make(&k);
     if (code == BR_OK && (out->oom || k.path.oom))
         code = br_schema_oom(&k);
+    spent->work = k.n_work;
+    spent->steps = k.n_steps;
     br_str_fini(&k.path);
     br_vec_fini(&k.refs);
     br_arena_fini(&k.arena);
@@ -774,8 +838,10 @@ br_schema_common(br_str *out)
 br_code
 br_schema_grammar(const br_json *schema_, br_str *out, br_status *st)
 {
+    br_schema_spent none = {0};
+
     if (schema_)
-        BR_TRY(br_schema_rules(schema_, "", out, st));
+        BR_TRY(br_schema_rules(schema_, "", &none, out, st));
     else
         br_str_puts(out, "root ::= object\n");
     br_schema_common(out);

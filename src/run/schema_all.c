@@ -20,7 +20,6 @@ enum {
     MAX_ADDED = 1 << 13, /* schemas, in all: sums in sums multiply */
     MAX_EITHER = 8,      /* anyOf and oneOf of one value */
     MAX_BRANCHES = 256,  /* of one of them */
-    MAX_WORK = 1 << 24,  /* members looked at */
 };
 
 typedef struct either {
@@ -42,10 +41,7 @@ typedef struct sum {
 static br_code
 work(maker *k, size_t n)
 {
-    k->n_work += n;
-    return k->n_work <= MAX_WORK
-               ? BR_OK
-               : br_schema_refuse(k, "allOf", "takes too much work");
+    return br_schema_work(k, "allOf", n);
 }
 
 static br_code
@@ -220,24 +216,39 @@ join_values(sum *x, json *m)
     return set(x->k, x->to, "enum", list);
 }
 
+/* Those of one list that are not there yet. */
+static br_code
+add_required(maker *k, json *from, br_map *there, br_json *to)
+{
+    for (json *v = from->child; v; v = v->next) {
+        bool new;
+
+        if (v->kind != BR_J_STR)
+            return br_schema_refuse(k, "required", "must list names");
+        if (!br_map_put(there, (br_text){v->s, v->n}, &new))
+            return br_schema_oom(k);
+        if (new)
+            BR_TRY(append(k, to, v));
+    }
+    return BR_OK;
+}
+
 static br_code
 join_required(sum *x, json *m)
 {
     json *was = br_json_get(x->to, "required");
+    br_map there = {0};
     br_json *list;
+    br_code code;
 
     if (m->kind != BR_J_ARR)
         return br_schema_refuse(x->k, "required", "must be a list");
     BR_TRY(fresh(x->k, BR_J_ARR, &list));
-    for (json *v = was ? was->child : NULL; v; v = v->next)
-        BR_TRY(append(x->k, list, v));
-    for (json *v = m->child; v; v = v->next) {
-        if (v->kind != BR_J_STR)
-            return br_schema_refuse(x->k, "required", "must list names");
-        if (!br_schema_requires(x->to, v->s))
-            BR_TRY(append(x->k, list, v));
-    }
-    return set(x->k, x->to, "required", list);
+    code = was ? add_required(x->k, was, &there, list) : BR_OK;
+    if (code == BR_OK)
+        code = add_required(x->k, m, &there, list);
+    br_map_fini(&there);
+    return code == BR_OK ? set(x->k, x->to, "required", list) : code;
 }
 
 /* What a list of properties and an additionalProperties beside it make of the
@@ -439,7 +450,7 @@ add(sum *x, json *s)
 
 /* A property that must be there and that nothing is valid for. */
 static bool
-lacks(json *s)
+lacks(maker *k, json *s)
 {
     json *need = br_json_get(s, "required"),
          *list = br_json_get(s, "properties"),
@@ -450,6 +461,8 @@ lacks(json *s)
         json *p = br_json_get(list, v->s);
 
         p = p ? p : more;
+        if (work(k, list->n) != BR_OK)
+            return false; /* the next to work says so */
         if (p && br_schema_never(p))
             return true;
     }
@@ -473,8 +486,9 @@ branch(const sum *x, json *v, br_json **out)
     for (json *m = x->to->child; m; m = m->next)
         BR_TRY(set(y.k, y.to, m->key, m));
     BR_TRY(add(&y, v));
-    if (y.never || lacks(y.to))
+    if (y.never || lacks(y.k, y.to))
         return BR_OK;
+    BR_TRY(work(y.k, 0));
     if (y.n_either)
         BR_TRY(fresh(y.k, BR_J_ARR, &list));
     for (uint32_t i = 0; i < y.n_either; i++) {
@@ -527,7 +541,8 @@ br_schema_all(maker *k, json *s, br_str *to)
 
     BR_TRY(fresh(k, BR_J_OBJ, &x.to));
     BR_TRY(add(&x, s));
-    if (x.never || lacks(x.to))
+    if (x.never || lacks(k, x.to))
         return br_schema_refuse(k, "allOf", "no value is left");
+    BR_TRY(work(k, 0));
     return x.n_either ? branches(&x, to) : br_schema_plain(k, x.to, to);
 }

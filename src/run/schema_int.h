@@ -3,6 +3,7 @@
 #ifndef BR_SCHEMA_INT_H
 #define BR_SCHEMA_INT_H
 
+#include "base/map.h"
 #include "run/grammar.h"
 
 typedef const br_json json;
@@ -61,6 +62,9 @@ typedef struct maker {
 } maker;
 
 /* schema.c */
+/* n more members, values or the like were held against each other. Refused when it
+ * was too much in all: nobody is served meanwhile. */
+br_code br_schema_work(maker *k, const char *keyword, uint64_t n) BR_MUST_USE;
 br_code br_schema_refuse(maker *k, const char *keyword, const char *why);
 br_code br_schema_oom(maker *k);
 /* A count; *out stays where the keyword is missing. */
@@ -74,6 +78,8 @@ void br_schema_put_rule(maker *k, uint32_t n, const char *more, br_str *text);
 br_code br_schema_rule(maker *k, json *s, uint32_t *out) BR_MUST_USE;
 void br_schema_put_json(br_str *to, json *v);
 bool br_schema_requires(json *s, const char *key);
+/* Puts the texts of a list into a map, each once. */
+br_code br_schema_put_names(maker *k, json *list, br_map *to) BR_MUST_USE;
 br_code br_schema_expr(maker *k, json *s, br_str *to) BR_MUST_USE;
 /* One without $ref, anyOf and their like. */
 br_code br_schema_plain(maker *k, json *s, br_str *to) BR_MUST_USE;
@@ -88,7 +94,7 @@ unsigned br_schema_both_types(unsigned a, unsigned b);
 bool br_schema_has_type(json *v, unsigned types);
 json *br_schema_pointed(maker *k, json *ref); /* or NULL */
 /* Where $ref after $ref leads. */
-json *br_schema_resolved(const maker *k, json *s);
+json *br_schema_resolved(maker *k, json *s);
 /* Where there is no memory to tell, the rules have none either. */
 bool br_schema_same(maker *k, json *a, json *b);
 bool br_schema_never(json *s); /* says that no value is valid */

@@ -244,32 +244,53 @@ add_prop(maker *k, props *all, br_text name, json *s, bool required)
     return code;
 }
 
+/* need: the names that must be there; a value of 1: it is. */
+static br_code
+collect_all(maker *k, json *s, json *more, br_map *need, props *all)
+{
+    json *list = br_json_get(s, "properties");
+    json any = {.kind = BR_J_BOOL, .b = true};
+    br_map_entry *e;
+
+    for (json *p = list ? list->child : NULL; p; p = p->next) {
+        br_text name = {p->key, p->key_n};
+        br_map_value *must = br_map_get(need, name);
+
+        if (must)
+            must->u = 1;
+        BR_TRY(add_prop(k, all, name, p, must != NULL));
+    }
+    for (size_t i = 0; (e = br_map_next(need, &i));) {
+        if (e->value.u)
+            continue;
+        if (more && br_schema_never(more))
+            return br_schema_refuse(k, "required",
+                                    "lists what must not be there");
+        BR_TRY(add_prop(k, all, e->key.text, more ? more : &any, true));
+    }
+    return BR_OK;
+}
+
 static br_code
 collect(maker *k, json *s, json *more, props *all)
 {
     json *list = br_json_get(s, "properties"),
          *need = br_json_get(s, "required");
-    json any = {.kind = BR_J_BOOL, .b = true};
+    br_map names = {0};
+    br_code code;
 
     if (list && list->kind != BR_J_OBJ)
         return br_schema_refuse(k, "properties", "must be an object");
     if (need && need->kind != BR_J_ARR)
         return br_schema_refuse(k, "required", "must be a list");
-    for (json *p = list ? list->child : NULL; p; p = p->next)
-        BR_TRY(add_prop(k, all, (br_text){p->key, p->key_n}, p,
-                        br_schema_requires(s, p->key)));
-    for (json *v = need ? need->child : NULL; v; v = v->next) {
+    for (json *v = need ? need->child : NULL; v; v = v->next)
         if (v->kind != BR_J_STR)
             return br_schema_refuse(k, "required", "must list names");
-        if (list && br_json_get(list, v->s))
-            continue;
-        if (more && br_schema_never(more))
-            return br_schema_refuse(k, "required",
-                                    "lists what must not be there");
-        BR_TRY(
-            add_prop(k, all, (br_text){v->s, v->n}, more ? more : &any, true));
-    }
-    return BR_OK;
+    code = need ? br_schema_put_names(k, need, &names) : BR_OK;
+    if (code == BR_OK)
+        code = collect_all(k, s, more, &names, all);
+    br_map_fini(&names);
+    return code;
 }
 
 /* Which names there may be: a schema of texts, or a list of some. */
@@ -304,23 +325,21 @@ check_names(maker *k, json *s, const props *all)
 {
     json *type = s ? br_json_get(s, "type") : NULL;
     json *list = s ? br_json_get(s, "enum") : NULL;
+    br_map may = {0};
+    br_code code;
 
     if (!s || (s->kind == BR_J_BOOL && s->b) ||
         (s->n == 1 && type && br_json_is(type, "string")))
         return BR_OK;
-    for (size_t i = 0; i < all->n; i++) {
-        bool in = false;
-
-        for (json *v = list && list->kind == BR_J_ARR ? list->child : NULL; v;
-             v = v->next)
-            in |= v->kind == BR_J_STR &&
-                  br_text_eq((br_text){v->s, v->n}, all->at[i].name);
-        if (!in)
-            return br_schema_refuse(k, "propertyNames",
+    code = list && list->kind == BR_J_ARR ? br_schema_put_names(k, list, &may)
+                                          : BR_OK;
+    for (size_t i = 0; code == BR_OK && i < all->n; i++)
+        if (!br_map_get(&may, all->at[i].name))
+            code = br_schema_refuse(k, "propertyNames",
                                     "does not list what 'properties' or "
                                     "'required' do");
-    }
-    return BR_OK;
+    br_map_fini(&may);
+    return code;
 }
 
 /* Names of one pattern, with values of one schema: all that come. */

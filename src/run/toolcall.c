@@ -137,14 +137,20 @@ are_texts(const br_json *list)
     return true;
 }
 
+static bool
+is_text(const br_json *p)
+{
+    const br_json *type = br_json_get(p, "type");
+
+    return type ? is_word(type, "string") : are_texts(br_json_get(p, "enum"));
+}
+
 bool
 br_tool_is_text(const br_tool *t, br_text key)
 {
     const br_json *p = property(t, key);
-    const br_json *type = p ? br_json_get(p, "type") : NULL;
 
-    return !p ||
-           (type ? is_word(type, "string") : are_texts(br_json_get(p, "enum")));
+    return !p || is_text(p);
 }
 
 /* What this server cannot hold an answer to, or NULL. */
@@ -191,7 +197,7 @@ put_text_value(const br_tool_syntax *s, const br_json *p, br_str *out)
 /* The schema of one argument, which may refer to what stands beside them. */
 static br_code
 put_json_value(const br_tool *t, const br_json *p, const char *prefix,
-               br_str *rules, br_status *why)
+               br_schema_spent *spent, br_str *rules, br_status *why)
 {
     const br_json *beside[] = {br_json_get(t->schema, "$defs"),
                                br_json_get(t->schema, "definitions")};
@@ -205,13 +211,15 @@ put_json_value(const br_tool *t, const br_json *p, const char *prefix,
         copy.child = &defs[i];
         copy.n++;
     }
-    return br_schema_rules(&copy, prefix, rules, why);
+    return br_schema_rules(&copy, prefix, spent, rules, why);
 }
 
 typedef struct keyed {
     const br_tool_syntax *s;
     const br_tool *t;
-    size_t i;          /* which tool */
+    size_t i;    /* which tool */
+    br_map need; /* its arguments that must be there; 1: it is listed */
+    br_schema_spent *spent;
     const char *about; /* the first argument that cannot be enforced */
     char why[240];
     br_str rules, root;
@@ -231,12 +239,14 @@ put_argument(keyed *k, const br_json *p, size_t j)
 {
     static const char ok[] = "abcdefghijklmnopqrstuvwxyz-_."
                              "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-    bool must = br_schema_requires(k->t->schema, p->key);
+    br_map_value *must = br_map_get(&k->need, (br_text){p->key, p->key_n});
     br_status st = {0};
     br_str text = {0};
     char prefix[48];
     br_code code = BR_OK;
 
+    if (must)
+        must->u = 1;
     if (!p->key_n || p->key_n > BR_TOOL_MAX_NAME ||
         strspn(p->key, ok) != p->key_n) {
         doubt(k, p->key, "this model cannot write such a name");
@@ -246,7 +256,7 @@ put_argument(keyed *k, const br_json *p, size_t j)
     quote(&text, k->s->key);
     quote(&text, p->key);
     quote(&text, k->s->val);
-    if (br_tool_is_text(k->t, (br_text){p->key, p->key_n})) {
+    if (is_text(p)) {
         const char *odd = put_text_value(k->s, p, &text);
 
         if (odd)
@@ -254,7 +264,7 @@ put_argument(keyed *k, const br_json *p, size_t j)
     } else {
         size_t before = k->rules.n;
 
-        code = put_json_value(k->t, p, prefix, &k->rules, &st);
+        code = put_json_value(k->t, p, prefix, k->spent, &k->rules, &st);
         if (code != BR_OK && code != BR_E_OOM) {
             doubt(k, p->key, st.msg);
             k->rules.n = before;
@@ -271,6 +281,18 @@ put_argument(keyed *k, const br_json *p, size_t j)
     return code;
 }
 
+static br_code
+read_required(keyed *k, const br_json *list)
+{
+    for (const br_json *r = list && list->kind == BR_J_ARR ? list->child : NULL;
+         r; r = r->next)
+        if (r->kind != BR_J_STR)
+            doubt(k, "required", "it names what properties does not");
+        else if (!br_map_put(&k->need, (br_text){r->s, r->n}, NULL))
+            return BR_E_OOM;
+    return BR_OK;
+}
+
 /* Members in the schema's order; where it names none, any texts. */
 static br_code
 put_members(keyed *k)
@@ -278,7 +300,8 @@ put_members(keyed *k)
     static const char *const known[] = {
         "type",  "properties",  "required", "additionalProperties", "title",
         "$defs", "definitions", "$schema",  "description"};
-    const br_json *s = k->t->schema, *props, *more, *need;
+    const br_json *s = k->t->schema, *props, *more;
+    br_map_entry *e;
     size_t j = 0;
 
     if (!s || s->kind != BR_J_OBJ) {
@@ -287,7 +310,7 @@ put_members(keyed *k)
     }
     props = br_json_get(s, "properties");
     more = br_json_get(s, "additionalProperties");
-    need = br_json_get(s, "required");
+    BR_TRY(read_required(k, br_json_get(s, "required")));
     if (!is_word(br_json_get(s, "type"), "object"))
         doubt(k, "type", "the schema is not one of an object");
     if (odd_keyword(s, known, BR_COUNT(known)))
@@ -296,9 +319,8 @@ put_members(keyed *k)
                                                              : NULL;
          p; p = p->next)
         BR_TRY(put_argument(k, p, j++));
-    for (const br_json *r = need && need->kind == BR_J_ARR ? need->child : NULL;
-         r; r = r->next)
-        if (r->kind != BR_J_STR || !property(k->t, (br_text){r->s, r->n}))
+    for (size_t i = 0; (e = br_map_next(&k->need, &i));)
+        if (!e->value.u)
             doubt(k, "required", "it names what properties does not");
     if (!j && !(more && more->kind == BR_J_BOOL && !more->b))
         br_str_puts(&k->root, "any*");
@@ -309,10 +331,10 @@ put_members(keyed *k)
 
 /* (key NAME val VALUE end)* */
 static br_code
-put_keyed(const br_tool_syntax *s, const br_tool *t, size_t i, br_str *out,
-          br_status *st)
+put_keyed(const br_tool_syntax *s, const br_tool *t, size_t i,
+          br_schema_spent *spent, br_str *out, br_status *st)
 {
-    keyed k = {.s = s, .t = t, .i = i};
+    keyed k = {.s = s, .t = t, .i = i, .spent = spent};
     br_code code = put_members(&k);
 
     if (code == BR_OK && t->strict && k.about)
@@ -325,12 +347,14 @@ put_keyed(const br_tool_syntax *s, const br_tool *t, size_t i, br_str *out,
     out->oom |= k.root.oom || k.rules.oom;
     br_str_fini(&k.root);
     br_str_fini(&k.rules);
+    br_map_fini(&k.need);
     return code;
 }
 
 /* Its arguments: by the schema if that can be enforced. */
 static br_code
-put_arguments(const br_tool *t, size_t i, br_str *out, br_status *st)
+put_arguments(const br_tool *t, size_t i, br_schema_spent *spent, br_str *out,
+              br_status *st)
 {
     char prefix[24];
     const br_json *type = t->schema ? br_json_get(t->schema, "type") : NULL;
@@ -341,7 +365,7 @@ put_arguments(const br_tool *t, size_t i, br_str *out, br_status *st)
 
     snprintf(prefix, sizeof prefix, "t%zu-", i);
     if (object)
-        code = br_schema_rules(t->schema, prefix, &rules, &why);
+        code = br_schema_rules(t->schema, prefix, spent, &rules, &why);
     else
         (void)br_fail(&why, code, "the schema is not one of an object");
     if (code == BR_OK)
@@ -408,6 +432,8 @@ br_code
 br_tool_grammar(const br_tool_syntax *s, const br_tool *tools, size_t n,
                 br_tool_choice choice, bool several, br_str *out, br_status *st)
 {
+    br_schema_spent spent = {0};
+
     put_root(s, choice == BR_TOOL_REQUIRED, out);
     put_calls(s, tools, n, several, out);
     if (s->key) {
@@ -419,8 +445,8 @@ br_tool_grammar(const br_tool_syntax *s, const br_tool *tools, size_t n,
         br_str_puts(out, "v-0\n");
     }
     for (size_t i = 0; i < n; i++)
-        BR_TRY(s->key ? put_keyed(s, &tools[i], i, out, st)
-                      : put_arguments(&tools[i], i, out, st));
+        BR_TRY(s->key ? put_keyed(s, &tools[i], i, &spent, out, st)
+                      : put_arguments(&tools[i], i, &spent, out, st));
     br_schema_common(out);
     return out->oom ? br_fail(st, BR_E_OOM, "tools: out of memory") : BR_OK;
 }

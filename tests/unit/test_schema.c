@@ -243,6 +243,13 @@ TEST(schemas_let_through_what_they_say)
          "\"const\":1}}}",
          {"1"},
          {"2"}},
+        {"{\"type\":\"object\",\"required\":[\"a\",\"a\"]}",
+         {"{\"a\":1}"},
+         {"{}", "{\"a\":1,\"a\":1}"}},
+        {"{\"allOf\":[{\"required\":[\"b\",\"a\"]},{\"type\":\"object\","
+         "\"required\":[\"a\",\"c\"]}],\"properties\":{\"c\":{\"const\":1}}}",
+         {"{\"c\":1,\"b\":2,\"a\":3}"},
+         {"{\"c\":1,\"b\":2}", "{\"c\":2,\"b\":2,\"a\":3}"}},
         {"{\"type\":\"string\",\"format\":\"date\"}",
          {"\"2024-02-28\"", "\"1999-12-31\""},
          {"\"2024-02-30\"", "\"2024-13-01\""}},
@@ -635,4 +642,63 @@ TEST(schemas_take_bounded_work)
     many("\"minLength\":1,\"pattern\":\"^x{", "}(a?b?c?){150}$\"", 60,
          BR_E_UNSUPPORTED, &st);
     ck_assert_msg(strstr(st.msg, "takes too much work"), "%s", st.msg);
+}
+
+/* "pN", n of them. */
+static void
+put_many(br_str *s, const char *before, char c, int n, const char *after)
+{
+    br_str_puts(s, before);
+    for (int i = 0; i < n; i++)
+        br_str_printf(s, "%s\"%c%d\"", i ? "," : "", c, i);
+    br_str_puts(s, after);
+}
+
+static void
+is_refused(br_str *s, br_code want, const char *says)
+{
+    br_status st = {0};
+    br_str out = {0};
+    br_json *tree;
+    br_arena a;
+
+    br_arena_init(&a, 0);
+    t_ok(br_json_parse(&tree, &a, s->at, s->n, 0, &st), &st);
+    ck_assert_int_eq(br_schema_grammar(tree, &out, &st), want);
+    ck_assert_msg(strstr(st.msg, says), "%s", st.msg);
+    br_str_fini(&out);
+    br_str_clear(s);
+    br_arena_fini(&a);
+}
+
+/* Lists of a body's size, each held against each other: they took minutes. */
+TEST(schemas_of_long_lists_take_bounded_work)
+{
+    br_str s = {0};
+
+    put_many(&s, "{\"oneOf\":[{\"enum\":[", 'a', 20000, "]},");
+    put_many(&s, "{\"enum\":[", 'b', 20000, "]}]}");
+    is_refused(&s, BR_E_UNSUPPORTED, "takes too much work");
+    br_str_puts(&s, "{\"$defs\":{\"last\":{}");
+    for (int i = 0; i < 20000; i++)
+        br_str_printf(&s, ",\"d%d\":{}", i);
+    br_str_puts(&s, ",\"d\":{\"const\":1}},\"anyOf\":[{}");
+    for (int i = 0; i < 20000; i++)
+        br_str_puts(&s, ",{\"$ref\":\"#/$defs/d\"}");
+    br_str_puts(&s, "]}");
+    is_refused(&s, BR_E_UNSUPPORTED, "'$ref' at '#/anyOf/");
+    put_many(&s, "{\"type\":\"object\",\"required\":[", 'p', 200000,
+             "],\"properties\":{\"a\":{},\"a1\":{}},");
+    put_many(&s, "\"allOf\":[{\"required\":[", 'q', 200000, "]}]}");
+    is_refused(&s, BR_E_LIMIT, "its grammar is over");
+
+    put_many(&s, "{\"type\":\"object\",\"required\":[", 'p', 200000,
+             "],\"properties\":{");
+    for (int i = 200000; i-- > 0;)
+        br_str_printf(&s, "\"p%d\":{}%s", i, i ? "," : "");
+    put_many(&s, "},\"propertyNames\":{\"enum\":[", 'p', 200000, "]}}");
+    is_refused(&s, BR_E_LIMIT, "its grammar is over");
+    put_many(&s, "{\"enum\":[", 'p', 200000, "]}");
+    is_refused(&s, BR_E_LIMIT, "its grammar is over");
+    br_str_fini(&s);
 }

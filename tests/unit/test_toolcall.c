@@ -307,6 +307,44 @@ TEST(answers_with_tools_are_read_as_they_were_made)
     br_arena_fini(&a);
 }
 
+/* What one schema may take all of a request's may: of these each takes more than a
+ * third of it. */
+TEST(schemas_of_all_tools_take_bounded_work)
+{
+    const br_tool_syntax *s = br_tool_syntax_of(br_text_z(families[0]));
+    br_tool t[3] = {{.name = "a"}, {.name = "b"}, {.name = "c"}};
+    br_str one = {0}, text = {0};
+    br_status st = {0};
+    br_json *tree;
+    br_arena a;
+
+    br_arena_init(&a, 0);
+    br_str_puts(&one,
+                "{\"type\":\"object\",\"properties\":{\"x\":{\"oneOf\":[");
+    for (int i = 0; i < 2; i++) {
+        br_str_puts(&one, i ? ",{\"enum\":[0" : "{\"enum\":[\"\"");
+        for (int v = 0; v < 2499; v++)
+            br_str_printf(&one, ",%d", i ? 2 * v + 2 : 2 * v + 1);
+        br_str_puts(&one, "]}");
+    }
+    br_str_puts(&one, "]}}}");
+    t_ok(br_json_parse(&tree, &a, one.at, one.n, 0, &st), &st);
+    for (size_t i = 0; i < BR_COUNT(t); i++) {
+        t[i].schema = tree;
+        t[i].strict = true;
+    }
+    t_ok(br_tool_grammar(s, t, 2, BR_TOOL_AUTO, true, &text, &st), &st);
+    br_str_clear(&text);
+    ck_assert_int_eq(br_tool_grammar(s, t, 3, BR_TOOL_AUTO, true, &text, &st),
+                     BR_E_UNSUPPORTED);
+    ck_assert_msg(strstr(st.msg, "tool 'c': ") &&
+                      strstr(st.msg, "takes too much work"),
+                  "%s", st.msg);
+    br_str_fini(&one);
+    br_str_fini(&text);
+    br_arena_fini(&a);
+}
+
 /* Families whose arguments are texts: what cannot be enforced is refused. */
 TEST(arguments_that_cannot_be_enforced)
 {
