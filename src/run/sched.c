@@ -66,6 +66,8 @@ init(br_sched *s, br_status *st)
             s->main = g;
     }
     s->n_pages = c->n_pages[s->main];
+    if (c->plan->n_groups == 0) /* Mamba: what nobody has is counted alike */
+        s->n_pages = c->n_slots * blocks_of(c->n_ctx);
     s->prefix_limit =
         (uint32_t)((uint64_t)s->n_pages * c->prefix_percent / 100);
     s->prefix_limit = BR_MAX(s->prefix_limit, 1u); /* and nobody's promise */
@@ -642,7 +644,8 @@ br_sched_req(const br_sched *s, uint32_t h)
 br_sched_info
 br_sched_info_of(const br_sched *s)
 {
-    uint32_t free = br_kv_free_pages(s->kv, s->main);
+    uint32_t free = s->c.plan->n_groups ? br_kv_free_pages(s->kv, s->main)
+                                        : (uint32_t)br_sched_unclaimed(s);
 
     return (br_sched_info){
         .n_queued = s->n_queued,
@@ -733,10 +736,12 @@ br_sched_audit(const br_sched *s)
     }
     br_check(running + s->n_free_slots == s->c.n_slots);
     br_check(claimed == s->claimed && claimed + prefix <= s->n_pages);
+    br_prefix_audit(s->prefix);
+    if (s->c.plan->n_groups == 0)
+        return;
     /* A window's pages behind it are charged but no longer had. */
     if (s->c.plan->group[s->main].window == 0)
         br_check(br_kv_free_pages(s->kv, s->main) + private + prefix ==
                  s->n_pages);
     br_check(br_kv_free_pages(s->kv, s->main) >= promised);
-    br_prefix_audit(s->prefix);
 }

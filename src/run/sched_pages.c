@@ -24,8 +24,8 @@ claim(const tenant *t, uint32_t used)
     return BR_MAX(used, t->q.reserved_kv_pages);
 }
 
-static uint64_t
-unclaimed(const br_sched *s)
+uint64_t
+br_sched_unclaimed(const br_sched *s)
 {
     uint64_t taken = s->claimed + br_prefix_count(s->prefix);
 
@@ -42,7 +42,7 @@ br_sched_charge(br_sched *s, uint32_t id, uint32_t n, bool *own)
     *own = (uint64_t)t->used + n > t->q.max_kv_pages;
     if (*own)
         return false;
-    while (unclaimed(s) < more)
+    while (br_sched_unclaimed(s) < more)
         if (!br_prefix_evict(s->prefix))
             return false;
     s->claimed += more;
@@ -93,7 +93,7 @@ br_sched_donate(br_sched *s, req *r, uint32_t n)
                 return;
         /* Within its reservation a tenant that gives a page away keeps its
          * claim to another one. */
-        while (t->used <= t->q.reserved_kv_pages && unclaimed(s) == 0)
+        while (t->used <= t->q.reserved_kv_pages && br_sched_unclaimed(s) == 0)
             if (!br_prefix_evict(s->prefix))
                 return;
         end = br_prefix_add(s->prefix, scope, r->leaf,

@@ -138,8 +138,8 @@ try_model(const char *name, const br_model *m, const br_tok *tok,
 
 TEST_WITHIN(engine_logits_do_not_depend_on_company, 60)
 {
-    static const char *const quick[] = {"llama",     "gemma3",  "qwen35",
-                                        "falcon-h1", "gpt-oss", "lfm2"};
+    static const char *const quick[] = {
+        "llama", "gemma3", "qwen35", "falcon-h1", "gpt-oss", "lfm2", "mamba2"};
     tk_vocab v = {.model = "llama", .scores = true};
     uint32_t preempted = 0, n = 0;
     br_tok *tok;
