@@ -96,6 +96,7 @@ typedef struct br_klaunch {
     struct br_host_block **block_of_all;
     uint64_t steps, findings; /* out */
     br_kfault fault;          /* out, after BR_E_FAULT */
+    bool no_code;             /* out: nothing ran, the target cannot do it */
     char outside[240];        /* out: the first access to a gap, let through */
 } br_klaunch;
 

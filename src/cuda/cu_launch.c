@@ -164,6 +164,7 @@ static br_code
 exec(const run *r, br_klaunch *l, br_status *st)
 {
     uint32_t cluster[3];
+    bool interpret;
     br_code code;
 
     br_mutex_lock(&bc_rt.exec);
@@ -171,10 +172,17 @@ exec(const run *r, br_klaunch *l, br_status *st)
         make_code(r->mod);
     /* Clocks go at the 1 GHz of the properties; the others count by themselves. */
     l->now = takes_turns(r->mod->on) ? br_now_ns : NULL;
-    code = r->mod->code && ((!r->cooperative && br_kcluster(l, cluster) == 1) ||
-                            takes_turns(r->mod->on))
-               ? r->mod->on->launch(r->mod->code, l, st)
-               : br_kinterp_run(l, st);
+    interpret = !r->mod->code || r->f->interpreted ||
+                ((r->cooperative || br_kcluster(l, cluster) > 1) &&
+                 !takes_turns(r->mod->on));
+    code = interpret ? BR_OK : r->mod->on->launch(r->mod->code, l, st);
+    if (l->no_code) { /* the simulated processor's is made at the launch */
+        bc_say("kernel %s is interpreted: %s", r->name, st->msg);
+        *st = (br_status){0};
+        r->f->interpreted = interpret = true;
+    }
+    if (interpret)
+        code = br_kinterp_run(l, st);
     br_mutex_unlock(&bc_rt.exec);
     return code;
 }

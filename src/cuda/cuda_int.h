@@ -224,6 +224,7 @@ struct CUfunc_st {
     bool found;
     int max_dynamic, carveout;
     bool large_clusters; /* of over 8 blocks */
+    bool interpreted;    /* the target has no code for it */
 };
 typedef struct bc_var {
     const void *host;

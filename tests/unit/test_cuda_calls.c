@@ -7,6 +7,7 @@
 
 #include "cuda/cuda.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define HEAD ".version 8.0\n.target sm_80\n.address_size 64\n"
@@ -174,5 +175,33 @@ TEST(cuda_logs_why_ptx_is_refused)
                      CUDA_SUCCESS);
     ck_assert_str_eq(error, "");
     ck_assert_uint_eq((uintptr_t)values[1], 0);
+    end();
+}
+
+/* What an AMD processor has no instructions for is interpreted, and said once. */
+TEST(cuda_kernels_without_code_on_amd_are_interpreted)
+{
+    CUfunction f;
+    CUdeviceptr p;
+    uint64_t got[2];
+
+    setenv("BRASS_CUDA_ON", "gfx1201", 1);
+    start();
+    f = kernel(".version 8.3\n.target sm_90\n.address_size 64\n"
+               ".visible .entry k(.param .u64 p) { .reg .b64 %d; .reg .b128 "
+               "%q<4>;\n.reg .b64 %v<3>; ld.param.u64 %d,[p]; mov.b64 %v0,0;\n"
+               "mov.b64 %v1,5; mov.b64 %v2,7; mov.b128 %q0,{%v0,%v0};\n"
+               "mov.b128 %q1,{%v1,%v2};\n"
+               "atom.global.cas.b128 %q2,[%d],%q0,%q1; ret; }\n");
+    ck_assert_int_eq(cuMemAlloc(&p, 16), CUDA_SUCCESS);
+    for (int k = 0; k < 2; k++) {
+        ck_assert_int_eq(cuMemsetD32(p, 0, 4), CUDA_SUCCESS);
+        ck_assert_int_eq(
+            cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, 0, (void *[]){&p}, NULL),
+            CUDA_SUCCESS);
+        ck_assert_int_eq(cuMemcpyDtoH(got, p, 16), CUDA_SUCCESS);
+        ck_assert_uint_eq(got[0], 5);
+        ck_assert_uint_eq(got[1], 7);
+    }
     end();
 }

@@ -113,7 +113,9 @@ dispatch(run *r, const br_gcn_isa *isa, br_status *st)
     uint64_t kd;
     br_code c;
 
-    BR_TRY(br_gcn_compile(&r->k, isa, l->image->m, l->fn, st));
+    c = br_gcn_compile(&r->k, isa, l->image->m, l->fn, st);
+    l->no_code = c == BR_E_UNSUPPORTED;
+    BR_TRY(c);
     c = br_gcn_object(&o, isa, &r->k.k, 1, st);
     if (c == BR_OK)
         c = br_gcn_load(&r->co, o.at, o.n, st);
