@@ -404,13 +404,16 @@ br_schema_number(maker *k, json *s, bool real, br_str *to)
 {
     grid g = {.k = k};
     const char *bar = "";
+    const int64_t usual = (int64_t)ten(INT_DIGITS) - 1;
     size_t was;
     int64_t lo = 0, hi = 0, least, most;
 
     BR_TRY(read_step(k, s, real, &g));
-    BR_TRY(read_bounds(k, s, g.scale,
-                       (int64_t)ten(real ? REAL_DIGITS : INT_DIGITS) - 1, &lo,
-                       &hi));
+    BR_TRY(read_bounds(k, s, g.scale, (int64_t)ten(REAL_DIGITS) - 1, &lo, &hi));
+    if (!real && lo <= usual && hi >= -usual) { /* or all are longer */
+        lo = BR_MAX(lo, -usual);
+        hi = BR_MIN(hi, usual);
+    }
     if (!real && br_schema_width(s, &least, &most)) {
         lo = BR_MAX(lo, least);
         hi = BR_MIN(hi, most);
@@ -429,5 +432,6 @@ br_schema_number(maker *k, json *s, bool real, br_str *to)
                                 "cannot be enforced: it takes over 2048 rules");
     return to->n > was + 2 || to->oom
                ? BR_OK
-               : br_schema_refuse(k, "minimum", "no number is left");
+               : br_schema_refuse(k, "minimum",
+                                  "no number of at most 18 digits is left");
 }
