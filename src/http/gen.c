@@ -623,7 +623,7 @@ begin_choice(br_gen *g, br_choice *c, br_status *st)
         g->n_prompt += (uint32_t)g->h->ids.n;
     }
     BR_TRY(br_gen_echo(g, c, st));
-    return submit(g, c, st);
+    return br_gen_which(g, submit(g, c, st), st);
 }
 
 static br_code

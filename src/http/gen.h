@@ -137,6 +137,8 @@ void br_gen_answer(br_http *h, br_http_conn *c, const br_wire *wire, br_ask *a);
 const char *br_gen_prompt_field(const br_gen *g);
 /* USAGE: more answers than the tenant may have waiting, whenever it asks. */
 br_code br_gen_check_queue(br_gen *g, br_status *st) BR_MUST_USE;
+/* Of several prompts the one begun last does not fit: which it is. */
+br_code br_gen_which(const br_gen *g, br_code code, br_status *st) BR_MUST_USE;
 /* The texts of all prompts, and how many bytes they have. */
 br_code br_gen_texts(br_gen *g, size_t *bytes, br_status *st) BR_MUST_USE;
 /* Then prompt i as tokens; any thread. */

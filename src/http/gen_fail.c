@@ -38,6 +38,8 @@ br_gen_error(br_choice *c)
          * leave none: found late, but 400 as what is found early. */
         if (c->code == BR_E_LIMIT || c->code == BR_E_REJECTED)
             e.status = 400;
+        if (c->code == BR_E_LIMIT && c->gen->wire->embeds) /* a later text */
+            e.code = "context_length_exceeded";
         if (e.status == 400 && c->matcher &&
             br_matcher_hook(c->matcher).error[0])
             e.param = c->gen->ask.form ? c->gen->ask.form : "tools";

@@ -130,6 +130,8 @@ look_for_thought(br_gen *g, br_status *st)
 const char *
 br_gen_prompt_field(const br_gen *g)
 {
+    if (g->ask.api == BR_API_RERANK) /* the query is the last of them */
+        return g->n_begun == g->n_choices ? "query" : "documents";
     if (g->wire->embeds || g->ask.api == BR_API_RESPONSES)
         return "input";
     return g->ask.prompts.n ? "prompt" : "messages";
@@ -149,6 +151,18 @@ br_gen_check_queue(br_gen *g, br_status *st)
                    "%s: %u answers at once, of this tenant at most %u requests "
                    "may wait",
                    g->ask.param, g->n_choices, q.max_queued);
+}
+
+br_code
+br_gen_which(const br_gen *g, br_code code, br_status *st)
+{
+    size_t i = (g->n_begun - 1) / (size_t)g->ask.n;
+    const char *field = br_gen_prompt_field(g);
+
+    if (code != BR_E_LIMIT || g->ask.prompts.n < 2)
+        return code;
+    return strcmp(field, "query") == 0 ? br_prefix(st, "query")
+                                       : br_prefix(st, "%s[%zu]", field, i);
 }
 
 br_code

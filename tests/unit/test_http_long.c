@@ -265,6 +265,50 @@ TEST(a_list_of_texts_has_no_more_waiting_than_its_tenant_may)
     sk_close(&k);
 }
 
+/* Of many texts the first ones have their embeddings when a later one is met. */
+TEST(the_text_of_a_list_that_is_too_long_is_named)
+{
+    const char *texts = "\"1\",\"2\",\"3\"";
+    const char *text = body_of("\"", 200, "\"");
+    const struct {
+        const char *path, *body, *says[2];
+    } rows[] = {
+        {"POST /v1/embeddings",
+         t_printf("{\"input\":[%s,%s]}", texts, text),
+         {"input[3]: the prompt has ", "\"param\":\"input\""}},
+        {"POST /v1/embeddings",
+         t_printf("{\"input\":%s}", text),
+         {"\"the prompt has ", "\"param\":\"input\""}},
+        {"POST /v1/completions",
+         t_printf("{\"prompt\":[\"a\",%s],\"n\":2}", text),
+         {"prompt[1]: the prompt has ", "\"param\":\"prompt\""}},
+        {"POST /v1/rerank",
+         t_printf("{\"query\":\"a\",\"documents\":[%s,%s,\"b\"]}", texts, text),
+         {"documents[3]: the prompt has ", "\"param\":\"documents\""}},
+        {"POST /v1/rerank",
+         t_printf("{\"query\":%s,\"documents\":[%s]}", text, texts),
+         {"query: the prompt has ", "\"param\":\"query\""}},
+        {"POST /v1/embeddings",
+         t_printf("{\"input\":[%s,%s,%s,%s,%s,%s,%s,%s,%s]}", texts, texts,
+                  texts, texts, texts, texts, texts, texts, text),
+         {"input[24]: the prompt has ", ""}},
+    };
+    sk k;
+
+    sk_open(&k, &(sk_config){.fake = {.n_ctx = 64,
+                                      .n_pages = 64,
+                                      .pooling = BR_POOLING_MEAN}});
+    for (size_t i = 0; i < BR_COUNT(rows); i++) {
+        sk_answer a = sk_ask(&k, rows[i].path, "", rows[i].body);
+
+        ck_assert_msg(a.status == 400 && strstr(a.body, rows[i].says[0]) &&
+                          strstr(a.body, rows[i].says[1]) &&
+                          strstr(a.body, "context_length_exceeded"),
+                      "%zu: %d %s", i, a.status, a.body);
+    }
+    sk_close(&k);
+}
+
 /* Trying again would not help; with as many there is no reason why it should fail. */
 TEST(more_answers_than_may_ever_wait_are_no_reason_to_try_again)
 {
