@@ -210,6 +210,17 @@ br_cli_time(const char *text, int64_t *out)
     return false;
 }
 
+bool
+br_cli_piped(const char **path)
+{
+    static const char out[] = "/dev/stdout";
+
+    if (strcmp(*path, "-") != 0 && strcmp(*path, out) != 0)
+        return false;
+    *path = out;
+    return true;
+}
+
 br_code
 br_cli_write(br_cli *cli, const char *path, const void *p, size_t n,
              br_status *st)

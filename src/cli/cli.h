@@ -95,6 +95,9 @@ int br_cli_fail(br_cli *cli, const br_status *st) BR_MUST_USE;
 int br_cli_usage(br_cli *cli, const char *fmt, ...) BR_PRINTF(2, 3);
 /* Prints a finished text and a newline; 1 when memory ran out on the way. */
 int br_cli_json_out(br_cli *cli, const br_str *doc) BR_MUST_USE;
+/* Is a result to go to standard output? *path is what opens it then; what a command
+ * says besides is for cli->err, and --json has no place. */
+bool br_cli_piped(const char **path);
 /* Writes a result to the file of --output; NULL or "-" is cli->out. */
 br_code br_cli_write(br_cli *cli, const char *path, const void *p, size_t n,
                      br_status *st) BR_MUST_USE;

@@ -80,15 +80,14 @@ br_cmd_model_convert(br_cli *cli)
     br_progress p;
     br_hf_desc d = {.progress = br_progress_advance, .ctx = &p, .check = check};
     br_hf_stats stats;
-    bool piped = path && strcmp(path, "-") == 0;
     br_code code;
+    bool piped;
 
     if (!path)
         return br_cli_usage(cli, "--output is missing");
+    piped = br_cli_piped(&path);
     if (piped && br_opt_bool(cli, BR_OPT_json))
         return br_cli_usage(cli, "--json and -o -: both want the output");
-    if (piped)
-        path = "/dev/stdout";
     br_progress_begin(&p, cli, "converting", 0);
     code = br_hf_convert(cli->args[0], path, &d, &stats, &st);
     br_progress_end(&p);

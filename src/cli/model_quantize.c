@@ -26,22 +26,22 @@ bits(const br_requant_stats *s, uint64_t bytes)
 }
 
 static void
-print_text(br_cli *cli, const br_requant_stats *s)
+print_text(FILE *out, const char *path, const br_requant_stats *s)
 {
-    fprintf(cli->out,
+    fprintf(out,
             "%s: %zu of %zu tensors encoded, %.3f to %.3f bits a weight, "
             "%.1f to %.1f MB\n",
-            cli->args[1], s->encoded, s->tensors, bits(s, s->bytes_in),
+            path, s->encoded, s->tensors, bits(s, s->bytes_in),
             bits(s, s->bytes_out), (double)s->bytes_in / 1e6,
             (double)s->bytes_out / 1e6);
     if (s->weighed)
-        fprintf(cli->out, "%zu with importances\n", s->weighed);
+        fprintf(out, "%zu with importances\n", s->weighed);
     if (s->fell_back)
-        fprintf(cli->out,
+        fprintf(out,
                 "%zu in a larger format, as rows of 256 or 32 do not fit\n",
                 s->fell_back);
     if (s->again)
-        fprintf(cli->out,
+        fprintf(out,
                 "%zu were quantised already: both losses add up; start from "
                 "F16 or BF16 where there is such a file\n",
                 s->again);
@@ -75,7 +75,7 @@ print_json(br_cli *cli, const br_requant_stats *s)
 }
 
 static br_code
-quantize(br_cli *cli, br_requant_stats *stats, br_status *st)
+quantize(br_cli *cli, const char *path, br_requant_stats *stats, br_status *st)
 {
     const char *importances = br_opt_str(cli, BR_OPT_imatrix);
     br_requant_desc d = {.mix = br_qmix_find(br_text_z(cli->args[2])),
@@ -94,7 +94,7 @@ quantize(br_cli *cli, br_requant_stats *stats, br_status *st)
         code = br_imatrix_open(&im, importances, st);
     d.imatrix = im;
     if (code == BR_OK) {
-        code = br_requant(g, cli->args[1], &d, stats, st);
+        code = br_requant(g, path, &d, stats, st);
         br_progress_end(&p);
     }
     br_imatrix_close(im);
@@ -105,14 +105,18 @@ quantize(br_cli *cli, br_requant_stats *stats, br_status *st)
 int
 br_cmd_model_quantize(br_cli *cli)
 {
+    const char *path = cli->args[1];
+    bool piped = br_cli_piped(&path);
     br_status st = {0};
     br_requant_stats stats;
 
-    if (quantize(cli, &stats, &st) != BR_OK)
+    if (piped && br_opt_bool(cli, BR_OPT_json))
+        return br_cli_usage(cli, "--json and OUT -: both want the output");
+    if (quantize(cli, path, &stats, &st) != BR_OK)
         return br_cli_fail(cli, &st);
     if (br_opt_bool(cli, BR_OPT_json))
         return print_json(cli, &stats);
-    print_text(cli, &stats);
+    print_text(piped ? cli->err : cli->out, path, &stats);
     return 0;
 }
 

@@ -550,7 +550,7 @@ TEST(cli_convert_writes_to_standard_output)
     there_and_back(g, "LlamaForCausalLM");
     br_gguf_close(g);
     file = t_read(t_printf("%s/out.gguf", t_tmpdir()), &n);
-    t_run(&r, "convert", t_tmpdir(), "-o", "-");
+    t_run(&r, "convert", t_tmpdir(), "-o", "/dev/stdout");
     ck_assert_int_eq(r.exit, 0);
     ck_assert_uint_eq(r.n_out, n);
     ck_assert_mem_eq(r.out, file, n);

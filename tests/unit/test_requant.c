@@ -491,6 +491,30 @@ TEST(requant_command_end_to_end)
     ck_assert_int_eq(r.exit, 3);
 }
 
+/* And nothing else: what it says of it goes elsewhere. */
+TEST(cli_quantize_writes_to_standard_output)
+{
+    static const char *const outs[] = {"-", "/dev/stdout"};
+    const char *in = t_repo("models/demo.gguf");
+    char *file;
+    char *out = t_printf("%s/out.gguf", t_tmpdir());
+    size_t n;
+    t_proc r;
+
+    t_run(&r, "quantize", in, out, "Q4_0");
+    ck_assert_int_eq(r.exit, 0);
+    file = t_read(out, &n);
+    for (size_t i = 0; i < BR_COUNT(outs); i++) {
+        t_run(&r, "quantize", in, outs[i], "Q4_0");
+        ck_assert_int_eq(r.exit, 0);
+        ck_assert_uint_eq(r.n_out, n);
+        ck_assert_mem_eq(r.out, file, n);
+        ck_assert_ptr_nonnull(strstr(r.err, "tensors encoded"));
+        t_run(&r, "quantize", in, outs[i], "Q4_0", "--json");
+        ck_assert_int_eq(r.exit, 2);
+    }
+}
+
 TEST(model_info_is_stable)
 {
     const char *file = "tests/data/gguf/ok_model.gguf";
