@@ -554,7 +554,51 @@ TEST(gcn_refuses_floats_out_of_range)
                                      "v_fmaak_f32 v0, v1, v2, 1e39",
                                      "v_dual_mov_b32 v0, 1e39 :: "
                                      "v_dual_mov_b32 v1, v2",
-                                     "v_dot2_f32_bf16 v0, v1, 1e39, v2"};
+                                     "v_dot2_f32_bf16 v0, v1, 1e39, v2",
+                                     "v_lshlrev_b64 v[0:1], 3, 1.5",
+                                     "s_mov_b64 s[0:1], -0.0"};
+    br_gcn_isa isa = {br_gcn_cpu_find("gfx1100"), false};
+    br_gcn_inst in;
+
+    for (size_t k = 0; k < BR_COUNT(no); k++) {
+        br_status st = {0};
+
+        ck_assert_msg(br_gcn_parse(&isa, no[k], strlen(no[k]), &in, &st) !=
+                          BR_OK,
+                      "%s is taken", no[k]);
+    }
+}
+
+/* Not what is left of them. */
+TEST(gcn_refuses_integers_out_of_range)
+{
+    static const char *const no[] = {
+        "v_add_f16_e32 v0, -65535, v1", "v_add_f16_e32 v0, -2147483648, v1",
+        "s_add_u32 s0, s1, -4294967295", "v_add_nc_u16 v0, -32769, v1"};
+    static const char *const yes[] = {
+        "v_add_f16_e32 v0, -32768, v1", "s_add_u32 s0, s1, -2147483648",
+        "v_add_nc_u16 v0, 65535, v1", "s_add_u32 s0, s1, 4294967295"};
+    br_gcn_isa isa = {br_gcn_cpu_find("gfx1100"), false};
+    br_gcn_inst in;
+
+    for (size_t k = 0; k < BR_COUNT(no); k++) {
+        br_status st = {0};
+
+        ck_assert_msg(br_gcn_parse(&isa, no[k], strlen(no[k]), &in, &st) !=
+                          BR_OK,
+                      "%s is taken", no[k]);
+        t_ok(br_gcn_parse(&isa, yes[k], strlen(yes[k]), &in, &st), &st);
+    }
+}
+
+TEST(gcn_refuses_to_move_lanes_in_two_ways)
+{
+    static const char *const no[] = {
+        "v_mov_b32_dpp v0, v1 row_shl:1 row_ror:2",
+        "v_mov_b32_dpp v0, v1 quad_perm:[0,1,2,3] row_mirror",
+        "v_mov_b32_dpp v0, v1 row_shl:1 row_mask:0x1 row_mask:0xf",
+        "v_mov_b32_dpp v0, v1 dpp8:[0,1,2,3,4,5,6,7] dpp8:[7,6,5,4,3,2,1,0]",
+        "v_mov_b32_dpp v0, v1 dpp8:[0,1,2,3,4,5,6,7] fi:0 fi:1"};
     br_gcn_isa isa = {br_gcn_cpu_find("gfx1100"), false};
     br_gcn_inst in;
 

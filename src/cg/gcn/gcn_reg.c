@@ -457,6 +457,8 @@ int_const(br_gcn_ctx *c, const br_gcn_kind *k, int64_t v, unsigned *code)
     int64_t lo = half ? -32768 : -2147483648ll,
             hi = half ? 65535 : 0xffffffffll;
 
+    if (v < lo)
+        return false;
     if (!half && k->style < BR_S_64 && v > 0x7fffffff && v <= 0xffffffffll)
         v -= 1ll << 32;
     if (half && v > 0x7fff && v <= 0xffff)
@@ -468,7 +470,7 @@ int_const(br_gcn_ctx *c, const br_gcn_kind *k, int64_t v, unsigned *code)
         *code = upper_half((uint32_t)v);
     if (*code != SRC_LIT)
         return true;
-    if (v < lo || v > hi || !(k->allow & BR_A_LIT))
+    if (v > hi || !(k->allow & BR_A_LIT))
         return false;
     return literal(c, half ? (uint32_t)v & 0xffff : (uint32_t)v);
 }
@@ -490,8 +492,9 @@ float_const(br_gcn_ctx *c, const br_gcn_kind *k, double v, unsigned *code)
             *code = SRC_FLOAT + i;
     if (*code != SRC_LIT)
         return true;
-    if (!(k->allow & BR_A_LIT) || (wide && bits & 0xffffffff))
-        return false;
+    if (!(k->allow & BR_A_LIT) || k->style == BR_S_64 ||
+        (wide && bits & 0xffffffff))
+        return false; /* of 64 bits of an integer a literal is the lower half */
     return literal(c, (uint32_t)(wide ? bits >> 32 : bits));
 }
 

@@ -410,7 +410,8 @@ dpp_wanted(const br_gcn_ctx *c)
     return BR_EXT_NONE;
 }
 
-static bool
+/* The field that was written; none: there is nothing of the kind. */
+static br_gcn_field
 dpp8_parse(br_gcn_ctx *c)
 {
     uint32_t lanes = 0;
@@ -418,19 +419,19 @@ dpp8_parse(br_gcn_ctx *c)
 
     if (br_gcn_word(c, "fi")) {
         if (!br_gcn_eat(c, ":") || !br_gcn_int(c, 0, 1, &v))
-            return false;
+            return BR_GF_none;
         br_gcn_set(c->in, BR_GF_src0, 233 + (uint32_t)v);
-        return true;
+        return BR_GF_src0;
     }
     if (!br_gcn_word(c, "dpp8") || !br_gcn_eat(c, ":") || !br_gcn_eat(c, "["))
-        return false;
+        return BR_GF_none;
     for (unsigned k = 0; k < 8; k++) {
         if ((k && !br_gcn_eat(c, ",")) || !br_gcn_int(c, 0, 7, &v))
-            return false;
+            return BR_GF_none;
         lanes |= (uint32_t)v << 3 * k;
     }
     br_gcn_set(c->in, BR_GF_xlanes, lanes);
-    return br_gcn_eat(c, "]");
+    return br_gcn_eat(c, "]") ? BR_GF_xlanes : BR_GF_none;
 }
 
 static bool
@@ -448,7 +449,7 @@ quad_parse(br_gcn_ctx *c)
     return br_gcn_eat(c, "]");
 }
 
-static bool
+static br_gcn_field
 dpp16_parse(br_gcn_ctx *c)
 {
     static const struct {
@@ -468,26 +469,41 @@ dpp16_parse(br_gcn_ctx *c)
     int64_t v;
 
     if (br_gcn_word(c, "quad_perm"))
-        return br_gcn_eat(c, ":") && quad_parse(c);
+        return br_gcn_eat(c, ":") && quad_parse(c) ? BR_GF_xctrl : BR_GF_none;
     if (br_gcn_word(c, "row_mirror") || br_gcn_word(c, "row_half_mirror")) {
         br_gcn_set(c->in, BR_GF_xctrl, c->p[-8] == 'f' ? 0x141 : 0x140);
-        return true;
+        return BR_GF_xctrl;
     }
     for (size_t k = 0; k < BR_COUNT(words); k++)
         if (br_gcn_word(c, words[k].name)) {
             if (!br_gcn_eat(c, ":") ||
                 !br_gcn_int(c, words[k].lo, words[k].hi, &v))
-                return false;
+                return BR_GF_none;
             br_gcn_set(c->in, (br_gcn_field)words[k].field,
                        words[k].base + (uint32_t)v);
-            return true;
+            return (br_gcn_field)words[k].field;
         }
-    return false;
+    return BR_GF_none;
+}
+
+/* No field twice: which of the two was meant? */
+static bool
+dpp_parse(br_gcn_ctx *c, bool *had)
+{
+    br_gcn_field f = c->in->ext == BR_EXT_DPP8    ? dpp8_parse(c)
+                     : c->in->ext == BR_EXT_DPP16 ? dpp16_parse(c)
+                                                  : BR_GF_none;
+
+    if (f == BR_GF_none || had[f])
+        return false;
+    had[f] = true;
+    return true;
 }
 
 static bool
 parse_mods(br_gcn_ctx *c, const br_gcn_row *row)
 {
+    bool had[BR_GF_COUNT] = {false};
     uint32_t seen = 0;
 
     for (br_gcn_space(c); c->p < c->end && *c->p != ':'; br_gcn_space(c)) {
@@ -506,9 +522,7 @@ parse_mods(br_gcn_ctx *c, const br_gcn_row *row)
             else
                 c->p = p;
         }
-        ok = ok || (c->in->ext == BR_EXT_DPP8 && dpp8_parse(c)) ||
-             (c->in->ext == BR_EXT_DPP16 && dpp16_parse(c));
-        if (!ok) {
+        if (!ok && !dpp_parse(c, had)) {
             c->p = p;
             return false;
         }
