@@ -688,6 +688,8 @@ judge(br_snd *s)
         (!s->broken && !br_snd_pages(s)) || !outputs(s))
         return false;
     br_snd_config(s);
+    if (s->n == 0) /* any other JSON object reads as such a program */
+        br_chk_warn(s->k, "there are no tasks: is this a task program?");
     if (s->p->meta->kind == BR_J_OBJ)
         br_chk_gpu_label(s->k);
     else

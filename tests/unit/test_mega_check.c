@@ -823,3 +823,18 @@ TEST(prog_check_prints_a_verdict)
     ck_assert_str_eq(r.out, "");
     ck_assert_ptr_nonnull(strstr(r.err, "/nowhere.json"));
 }
+
+/* A graph, a list of models: any object reads as a program of nothing. */
+TEST(cli_prog_check_wonders_about_a_program_without_tasks)
+{
+    const char *file = t_printf("%s/other.json", t_tmpdir());
+    t_proc r;
+
+    t_write(file, "{\"nodes\": []}", 13);
+    t_run(&r, "prog", "check", file);
+    ck_assert_int_eq(r.exit, 0);
+    ck_assert_str_eq(r.out, "accepted, 1 warning\nwarning: there are no tasks: "
+                            "is this a task program?\n0 tasks, 0 buffers, 0 "
+                            "counters, 0 edges, acyclic; weights 0.00 MB; "
+                            "workers not assigned\n");
+}
