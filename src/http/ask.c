@@ -3,6 +3,7 @@
 #include "http/ask.h"
 
 #include "base/options.h"
+#include "run/textout.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -154,6 +155,9 @@ add_stop(br_ask *a, const br_json *v, const char *name, br_status *st)
                        name);
     if (!br_json_is_word(v))
         return br_fail(st, BR_E_USAGE, "%s: holds a NUL", name);
+    if (v->n > BR_GEN_MAX_STOP_BYTES)
+        return br_fail(st, BR_E_USAGE, "%s: a text of over %d bytes", name,
+                       BR_GEN_MAX_STOP_BYTES);
     a->stop[a->n_stop++] = v->s;
     return BR_OK;
 }

@@ -176,6 +176,43 @@ TEST(fields_of_other_servers_are_known_or_refused)
     }
 }
 
+/* No reason to send a shorter prompt. */
+TEST(a_stop_that_is_too_long_is_refused_by_its_name)
+{
+    static const struct {
+        br_api api;
+        const char *before, *says;
+    } stops[] = {
+        {BR_API_TEXT, "{\"prompt\":\"a\",\"stop\":[\"b\",\"",
+         "stop: a text of over 4096 bytes"},
+        {BR_API_MESSAGES,
+         "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],"
+         "\"max_tokens\":9,\"stop_sequences\":[\"",
+         "stop_sequences: a text of over 4096 bytes"},
+    };
+    br_sample_params sample = br_sample_defaults();
+
+    for (size_t i = 0; i < BR_COUNT(stops); i++)
+        for (int n = 4096; n < 4098; n++) {
+            br_str body = {0};
+            br_status st = {0};
+            br_code code;
+            br_ask a;
+
+            br_str_puts(&body, stops[i].before);
+            for (int k = 0; k < n; k++)
+                br_str_putc(&body, 'x');
+            br_str_puts(&body, "\"]}");
+            code = br_ask_read(&a, stops[i].api, &sample,
+                               (br_text){body.at, body.n}, &st);
+            ck_assert_int_eq(code, n == 4096 ? BR_OK : BR_E_USAGE);
+            if (code != BR_OK)
+                ck_assert_str_eq(st.msg, stops[i].says);
+            br_ask_fini(&a);
+            br_str_fini(&body);
+        }
+}
+
 TEST(forms_of_other_servers_are_enforced)
 {
     static const char *const forms[][2] = {
