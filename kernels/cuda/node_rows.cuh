@@ -69,7 +69,8 @@ put_row16(const struct br_nd_args &a, u32 t, u32 c, const float *v, float inv)
  * columns: one, two, or many of a long row (long code takes longer to fetch than to
  * run, where rows are few).
  *
- *   COPY   x; where `scatter` is set, of the rows that want logits
+ *   COPY   x; where `scatter` is set, of the rows that want logits; w: the factors
+ *          that the rows' own f16 have, else one of the largest number
  *   GLU    silu(x) * b
  *   SCALE  norm of x
  *   ADD    norm of x + b, which goes to z
@@ -98,7 +99,8 @@ row16(const struct br_nd_args &a)
             load4(w[e], a.w.p + k);
     }
     grid_wait();
-    const float *x = row(a.x, a.scatter ? (u32)a.s.want[t] : t);
+    const u32 from = a.scatter ? (u32)a.s.want[t] : t;
+    const float *x = row(a.x, from);
 #pragma unroll
     for (u32 e = 0; e < EACH_ && AT_ONCE; e++) {
         const u32 k = (e * block_dim() + tid()) * 4;
@@ -135,6 +137,10 @@ row16(const struct br_nd_args &a)
         NORM ? 1.0f / sqrt_rn(s.sum / (float)K + a.eps) : 1.0f;
     float d, inv;
     row_scale(bits_of(as_f32(s.top) * by), &d, &inv);
+    if (OP == BR_ND_COPY && a.w.p) {
+        d = a.w.p[from];
+        inv = as_f32((254u << 23) - as_u32(d)); /* a power of two */
+    }
     if (tid() == 0)
         a.xd[t] = d;
     if (tid() == 0 && a.state)

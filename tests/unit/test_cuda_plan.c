@@ -15,6 +15,7 @@
 typedef struct counted {
     uint32_t attentions; /* on tensor cores */
     uint32_t turns, joined;
+    uint32_t picks, whole; /* rows for the head; who reads all as they are */
 } counted;
 
 enum { LAYERS = 2 };
@@ -51,6 +52,8 @@ count(const char *spec)
         c.attentions += l->fn == CUN_flash_64 || l->fn == CUN_flash_128;
         c.turns += l->fn == CUN_turn;
         c.joined += l->fn == CUN_turn && l->turns;
+        c.picks += l->picks;
+        c.whole += l->whole;
     }
     br_cun_close(x);
     br_ir_free(g);
@@ -71,7 +74,9 @@ is_large(size_t i)
 
 /* Attention turns its own queries, on their way from the product, in every shape whose
  * heads tensor cores take: rows between them written as f16 (Q4_0 becomes tiles) or as
- * f32, where attention's output may not lie in what its other blocks read. */
+ * f32, where attention's output may not lie in what its other blocks read. And a head
+ * of tiles (all but the first shape's, which is a toy) reads what the last norm made, where
+ * all rows want logits. */
 TEST_WITHIN(cuda_attention_turns_its_queries_in_real_shapes, 120)
 {
     static const char *const formats[] = {"Q4_0", "F32"};
@@ -93,6 +98,8 @@ TEST_WITHIN(cuda_attention_turns_its_queries_in_real_shapes, 120)
             ck_assert_msg(c.turns == c.attentions && c.joined == c.turns,
                           "%s: %u of %u turns are attention's, of %u", spec,
                           c.joined, c.turns, c.attentions);
+            ck_assert_msg(c.picks == c.whole && c.picks == (i > 0 && k == 0),
+                          "%s: %u, %u", spec, c.picks, c.whole);
             shapes += c.joined > 0;
         }
     ck_assert_uint_ge(shapes, 32);

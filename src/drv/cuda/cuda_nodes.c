@@ -527,6 +527,20 @@ be_alone(const br_cun *x, const cun_launch *l, enum cun_fn *fn,
     how->bx = threads;
 }
 
+/* What a step of so many rows changes of the launch's arguments. */
+static void
+suit(const br_cun *x, cun_launch *l, uint32_t rows)
+{
+    if (cun_is_apart(x, l, rows))
+        l->a.op = BR_ND_MEET_READERS;
+    if (l->whole && x->all_want)
+        l->a.xd = (void *)(uintptr_t)cun_whole_d(x);
+    if (l->lean && !x->watch.seen)
+        l->a.y.p = NULL;
+    if (l->dense && rows <= CUN_GRAPHS)
+        l->a.m.q = (const void *)(uintptr_t)l->dense;
+}
+
 static br_code
 start(br_cun *x, cun_launch *l, uint32_t rows, bool few, br_status *st)
 {
@@ -539,9 +553,7 @@ start(br_cun *x, cun_launch *l, uint32_t rows, bool few, br_status *st)
                           .bz = 1,
                           .stream = x->cu.stream,
                           .attrs = attrs};
-    float *y = l->a.y.p;
-    const void *q = l->a.m.q;
-    const uint32_t op = l->a.op;
+    struct br_nd_args was;
     struct br_nd_joined both;
     struct br_nd_routed routed;
     const bool asks = l->grid >= CUN_LISTS;
@@ -568,12 +580,9 @@ start(br_cun *x, cun_launch *l, uint32_t rows, bool few, br_status *st)
     if (l->spread && rows <= CUN_GRAPHS)
         how.shared = BR_MAX(how.shared, BR_ND_SPREAD_SHARED);
     how.n_attrs = kernels[fn].waits && !x->plain;
-    if (cun_is_apart(x, l, rows))
-        l->a.op = BR_ND_MEET_READERS;
+    was = l->a;
+    suit(x, l, rows);
     near = asks ? routed.l.segs : meets_in(l, fn);
-    l->a.y.p = l->lean && !x->watch.seen ? NULL : y;
-    if (l->dense && rows <= CUN_GRAPHS)
-        l->a.m.q = (const void *)(uintptr_t)l->dense;
     joined = cun_join(x, l, rows, &fn, &both);
     if (joined && l->grid == CUN_ROW) {
         near = blocks_of_row(&how, rows, &both.in);
@@ -595,9 +604,7 @@ start(br_cun *x, cun_launch *l, uint32_t rows, bool few, br_status *st)
                                              : asks ? (void *)&routed
                                                     : (void *)&l->a},
                                   NULL));
-    l->a.y.p = y;
-    l->a.m.q = q;
-    l->a.op = op;
+    l->a = was;
     return code;
 }
 
@@ -626,6 +633,7 @@ show(br_cun *x, uint32_t node, uint32_t rows, br_status *st)
 br_code
 cun_start_all(br_cun *x, uint32_t rows, uint32_t n_want, br_status *st)
 {
+    x->all_want = n_want == rows && !x->watch.seen;
     for (size_t i = 0; i < x->launches.n; i++) {
         cun_launch *l = &x->launches.at[i];
         const uint32_t n = l->want ? n_want : rows;
@@ -634,6 +642,8 @@ cun_start_all(br_cun *x, uint32_t rows, uint32_t n_want, br_status *st)
         const bool tiles = l->grid == CUN_QUERIES;
 
         if (x->watch.seen ? l->joint : l->lone || cun_turns(x, l, n))
+            continue;
+        if (l->picks && x->all_want)
             continue;
 
         if (tiles && x->least_tile * heads <= BR_ND_FLASH_FEW)
@@ -732,7 +742,7 @@ cun_begin(br_cun *x, const br_step *step, uint32_t *n_want, br_status *st)
     if (x->busy)
         BR_TRY(cun_wait(x, st));
     x->busy = true;
-    x->begun_ns = br_thread_ns();
+    x->begun_ns = br_now_ns();
     cun_stage(x, step);
     return BR_OK;
 }
@@ -740,7 +750,7 @@ cun_begin(br_cun *x, const br_step *step, uint32_t *n_want, br_status *st)
 void
 cun_end(br_cun *x, const br_step *step, uint32_t n_want)
 {
-    x->costs.submit_ns += (uint64_t)(br_thread_ns() - x->begun_ns);
+    x->costs.submit_ns += (uint64_t)(br_now_ns() - x->begun_ns);
     x->n_rows = step->n_rows;
     x->n_want = n_want;
     count_work(x, step);

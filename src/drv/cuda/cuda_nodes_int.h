@@ -46,6 +46,9 @@ typedef struct cun_launch {
     bool spread; /* a block a multiprocessor, by shared memory */
     bool single; /* the same by registers, where there is a kernel for it */
     bool apart;  /* its reader adds the pieces */
+    bool
+        picks; /* rows that want logits; where all do, they are there already */
+    bool whole;          /* then it reads those, with factors of their own */
     uint32_t of, turn;   /* 1 + launch: whose pieces it reads, what it can do */
     uint32_t node, also; /* also: another node that it does, or BR_IR_NONE */
     uint32_t x;          /* numbers of a row; blocks */
@@ -142,7 +145,7 @@ struct br_cun {
     BR_VEC(cun_fresh) fresh; /* what the step at hand changed of the tables */
     uint32_t n_fresh;        /* entries */
     bool fetched;         /* the next launch waits for all of the one before */
-    int64_t begun_ns;     /* of this thread, when the step at hand was staged */
+    int64_t begun_ns;     /* when the step at hand was staged */
     int32_t *last;        /* [n_slots] its last position in this step */
     int32_t *first;       /* [n_slots] its least one */
     uint32_t padded;      /* rows that xq has room for */
@@ -152,6 +155,7 @@ struct br_cun {
     uint32_t tile_rows;   /* most of a tile of attention */
     uint32_t n_tiles, least_tile, most_tile; /* of the latest step; rows */
     bool alone;                              /* its rows are of a slot each */
+    bool all_want;                           /* logits */
     cun_embed embed[CUN_EMBEDS];
     uint32_t n_embeds;
     void *pick_mod, *pick, *pick_stage; /* cuda_pick.c */
@@ -166,6 +170,14 @@ struct br_cun {
     uint64_t spared, few_steps; /* bytes of weights in a step of few rows */
     br_cun_costs costs;         /* rest: all memory that was asked for */
 };
+
+/* Factors of rows in xq of which some are about to be picked, whose own are at xd:
+ * behind those, as a row has room for one every 32 columns, of 64 at least. */
+static inline uint64_t
+cun_whole_d(const br_cun *x)
+{
+    return x->xd + 4ull * x->padded;
+}
 
 /* ---- cuda_memory.c, on either device ---- */
 const char *cun_tier(const br_cun *x); /* for messages: cuda, amd-t1 ... */

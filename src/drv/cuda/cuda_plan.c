@@ -264,10 +264,21 @@ meets_near(const struct br_nd_args *a)
     return a->segs > 1 && a->segs * a->count <= AT_ONCE && a->m.block <= SHORT;
 }
 
+/* Who made rows x in xq, for all rows of a step; NULL: they are not there. */
+static cun_launch *
+whole_rows(const cun_planner *p, const struct br_nd_rows *x)
+{
+    return same_rows(x, &p->quantised) && p->quantised_block == AS_TILES &&
+                   !p->quantised_want && !p->quantised_far && !p->quantised_one
+               ? cun_maker(p->x)
+               : NULL;
+}
+
 br_code
 cun_as_tiles(cun_planner *p, struct br_nd_rows x)
 {
     struct br_nd_args a = {.x = x};
+    cun_launch *made;
 
     if (!in_runs(&x))
         return br_fail(p->st, BR_E_INTERNAL, "nodes[%u]: rows stand apart",
@@ -276,8 +287,14 @@ cun_as_tiles(cun_planner *p, struct br_nd_rows x)
         p->quantised_want == p->want)
         return BR_OK;
     a.scatter = p->want && p->n->op == BR_IR_LM_HEAD;
+    made = a.scatter ? whole_rows(p, &x) : NULL;
+    if (made)
+        made->a.xd = (void *)(uintptr_t)cun_whole_d(p->x);
+    a.w.p = made ? made->a.xd : NULL;
     BR_TRY(row16(p, CUN_row16_copy, &a));
+    p->x->launches.at[p->x->launches.n - 1].picks = made != NULL;
     holds(p, &x, AS_TILES);
+    p->picked = made != NULL;
     return BR_OK;
 }
 
@@ -315,7 +332,10 @@ tiles(cun_planner *p, const struct br_nd_mat *m, const uint32_t *end,
     BR_TRY(cun_as_tiles(p, x));
     a = cun_tile_args(p, m, end, x, y, n);
     a.op = meets_near(&a) ? BR_ND_MEET_NEAR : BR_ND_MEET_FAR;
-    return cun_add(p, CUN_tiles_8, CUN_PRODUCT, a.count, &a);
+    BR_TRY(cun_add(p, CUN_tiles_8, CUN_PRODUCT, a.count, &a));
+    p->x->launches.at[p->x->launches.n - 1].whole = p->picked;
+    p->picked = false;
+    return BR_OK;
 }
 
 /* y = m x for all rows of the launch. */

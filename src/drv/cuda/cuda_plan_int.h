@@ -18,6 +18,7 @@ typedef struct cun_planner {
     bool quantised_want;
     bool quantised_far; /* in x->glu, not in x->xq */
     bool quantised_one; /* by attention: without factors */
+    bool picked;        /* of rows that are all there, too */
     uint32_t paired;    /* a GLU whose output goes there */
     uint32_t table;     /* a matrix that EMBED has loaded */
     struct cun_angles { /* of rows, that are there already */
@@ -93,6 +94,8 @@ br_code cun_ask_one(cun_planner *p, uint32_t w, struct br_nd_rows x,
 br_code cun_glu(cun_planner *p, uint32_t *w, bool *done) BR_MUST_USE;
 /* Heads' norms, rope and what is kept, from this node on, as one launch. */
 br_code cun_turn(cun_planner *p) BR_MUST_USE;
+/* The launch that makes what xq holds, if it has whole rows. */
+cun_launch *cun_maker(br_cun *x);
 /* Marks what few rows do in fewer launches: turns that attention does, pieces
  * of products that their reader adds. */
 void cun_joins(br_cun *x);

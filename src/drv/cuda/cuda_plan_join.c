@@ -263,9 +263,8 @@ fits_glu(const cun_planner *p, paired *f, bool *fits)
     return BR_OK;
 }
 
-/* The launch that makes what xq holds, if it has whole rows. */
-static cun_launch *
-maker(br_cun *x)
+cun_launch *
+cun_maker(br_cun *x)
 {
     for (size_t i = x->launches.n; i-- > 0;) {
         cun_launch *l = &x->launches.at[i];
@@ -307,7 +306,7 @@ cun_glu(cun_planner *p, uint32_t *w, bool *done)
     if (!fits)
         return BR_OK;
     BR_TRY(cun_as_tiles(p, p->in[0]));
-    made = maker(x);
+    made = cun_maker(x);
     if (!made)
         return BR_OK;
     BR_TRY(room_for_glu(x, f.out.cols, p->st));
