@@ -40,8 +40,9 @@ detokenize(br_cli *cli, const br_tok *t)
     int ret = 0;
 
     if (read_ids(br_opt_str(cli, BR_OPT_detokenize), &ids, &st) != BR_OK ||
-        br_tok_decode(t, ids.at, ids.n, BR_TOK_SHOW_SPECIAL, &text, &st) !=
-            BR_OK) {
+        br_tok_decode(t, ids.at, ids.n,
+                      BR_TOK_SHOW_SPECIAL | BR_TOK_KEEP_SPACES, &text,
+                      &st) != BR_OK) {
         ret = br_cli_fail(cli, &st);
     } else if (br_opt_bool(cli, BR_OPT_json)) {
         br_json_w_begin(&w, &doc, 0);

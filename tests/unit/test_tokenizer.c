@@ -813,3 +813,17 @@ TEST(tok_texts_over_the_limit_are_refused)
     br_tok_work_free(w);
     br_tok_free(t);
 }
+
+/* With a tokenizer whose makers leave out blanks for people ("ok, it's"). */
+TEST(cli_detokenize_prints_the_text_that_was_tokenized)
+{
+    static const char text[] = "ok , it 's\n  ... ! done";
+    char *model = t_printf("%s", t_repo("models/demo.gguf"));
+    t_proc ids, back;
+
+    t_run(&ids, "tokenize", model, text, "--ids", "--no-bos");
+    ck_assert_int_eq(ids.exit, 0);
+    t_run(&back, "tokenize", model, "--detokenize", ids.out);
+    ck_assert_int_eq(back.exit, 0);
+    ck_assert_str_eq(back.out, text);
+}
