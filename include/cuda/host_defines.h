@@ -11,13 +11,22 @@
 #define BRASS_HOST_DEFINES_H
 
 #ifdef __CUDA__
-#    define __host__               __attribute__((host))
-#    define __device__             __attribute__((device))
-#    define __global__             __attribute__((global))
-#    define __shared__             __attribute__((shared))
-#    define __constant__           __attribute__((constant))
-#    define __managed__            __device__ __attribute__((aligned(512)))
-#    define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
+#    define __host__     __attribute__((host))
+#    define __device__   __attribute__((device))
+#    define __global__   __attribute__((global))
+#    define __shared__   __attribute__((shared))
+#    define __constant__ __attribute__((constant))
+#    define __managed__  __device__ __attribute__((aligned(512)))
+/* Threads and blocks; of the third, how many blocks a cluster may have, clang 14 knows
+ * nothing, and newer ones warn of it. */
+constexpr int
+brass_bound(int k, long long threads, long long blocks = 0, long long = 0)
+{
+    return (int)(k ? blocks : threads);
+}
+#    define __launch_bounds__(...)                                  \
+        __attribute__((launch_bounds((brass_bound(0, __VA_ARGS__)), \
+                                     (brass_bound(1, __VA_ARGS__)))))
 #    if __has_attribute(grid_constant)
 #        define __grid_constant__ __attribute__((grid_constant))
 #    else
