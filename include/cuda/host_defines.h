@@ -32,18 +32,31 @@ brass_bound(int k, long long threads, long long blocks = 0, long long = 0)
 #    else
 #        define __grid_constant__ /* parameters cannot change here anyhow */
 #    endif
-/* What a kernel says about its clusters does not reach the launch. Of several blocks
- * clang says that the function below, which has no value, is no constant: nothing is
- * launched otherwise than was asked for. */
+/* What a kernel says about its clusters clang does not put into PTX. Of several blocks
+ * it says that the function below, which has no value, is no constant; brasscc reads
+ * that, defines BRASS_CLUSTERS, and puts the annotation's numbers there. */
+#    ifdef BRASS_CLUSTERS
+constexpr int
+brass_cluster_dim(int k, int x, int y = 1, int z = 1)
+{
+    return k == 0 ? x : k == 1 ? y : z;
+}
+#        define __cluster_dims__(...)                                    \
+            __attribute__((annotate("cluster",                           \
+                                    (brass_cluster_dim(0, __VA_ARGS__)), \
+                                    (brass_cluster_dim(1, __VA_ARGS__)), \
+                                    (brass_cluster_dim(2, __VA_ARGS__)))))
+#    else
 int several_blocks_in_a_cluster_are_not_supported();
 constexpr int
 brass_cluster_is_one_block(int x, int y = 1, int z = 1)
 {
     return x * y * z == 1 ? 1 : several_blocks_in_a_cluster_are_not_supported();
 }
-#    define __cluster_dims__(...) \
-        __attribute__((           \
-            annotate("cluster", (brass_cluster_is_one_block(__VA_ARGS__)))))
+#        define __cluster_dims__(...) \
+            __attribute__((annotate(  \
+                "cluster", (brass_cluster_is_one_block(__VA_ARGS__)))))
+#    endif
 #    define __maxnreg__(...)
 #    define __nv_pure__  __attribute__((pure))
 #    define __assume(is) __builtin_assume(is)

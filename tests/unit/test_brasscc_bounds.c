@@ -33,6 +33,41 @@ compiles_and_runs(const char *source, const char *flag)
     }
 }
 
+/* Each kernel has the clusters that it asks for, templates their own; a grid that they
+ * do not fill is refused. One that asks for nothing has none. */
+static const char clusters[] =
+    "#include <cooperative_groups.h>\n"
+    "namespace cg = cooperative_groups;\n"
+    "constexpr int N = 4;\n"
+    "__device__ int all[16];\n"
+    "#define TELL all[blockIdx.y * gridDim.x + blockIdx.x] = "
+    "cg::this_cluster().num_blocks() * 10 + cg::this_cluster().block_rank()\n"
+    "template <int X> __global__ void __cluster_dims__(X, 2)\n"
+    "__launch_bounds__(32) wide() { TELL; }\n"
+    "static __global__ __cluster_dims__(N) void four(int) { TELL; }\n"
+    "__global__ void __cluster_dims__(1, 1, 1) one() { TELL; }\n"
+    "__global__ void none() { TELL; }\n"
+    "static int at[16];\n"
+    "static int *got() { cudaMemcpyFromSymbol(at, all, sizeof at); return at; "
+    "}\n"
+    "int main() {\n"
+    "wide<2><<<dim3(4, 2), 32>>>(); got();\n"
+    "if (at[0] != 40 || at[3] != 41 || at[4] != 42 || at[7] != 43) return 1;\n"
+    "wide<1><<<dim3(4, 2), 32>>>(); got();\n"
+    "if (at[0] != 20 || at[3] != 20 || at[4] != 21) return 2;\n"
+    "four<<<8, 1>>>(1); got(); if (at[5] != 41) return 3;\n"
+    "four<<<6, 1>>>(1);\n"
+    "if (cudaGetLastError() != cudaErrorInvalidClusterSize) return 4;\n"
+    "one<<<3, 1>>>(); none<<<3, 1>>>(); got();\n"
+    "if (at[2] != 10 || cudaGetLastError()) return 5;\n"
+    "return 0; }\n";
+
+TEST_WITHIN(brasscc_knows_the_clusters_of_kernels, 120)
+{
+    compiles_and_runs(clusters, "-O1");
+    compiles_and_runs(clusters, "-rdc=true");
+}
+
 /* The third bound is of clusters; the first two hold. */
 TEST_WITHIN(brasscc_takes_three_bounds_of_launches, 60)
 {
