@@ -31,28 +31,19 @@ cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
 CUresult
 cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
 {
-    CUresult e;
-
-    BD_QUIET(e, cudaDeviceCanAccessPeer(can, device, peer));
-    return e;
+    return bd_error(cudaDeviceCanAccessPeer(can, device, peer));
 }
 
 CUresult
 cuDeviceGetPCIBusId(char *id, int n, CUdevice device)
 {
-    CUresult e;
-
-    BD_QUIET(e, cudaDeviceGetPCIBusId(id, n, device));
-    return e;
+    return bd_error(cudaDeviceGetPCIBusId(id, n, device));
 }
 
 CUresult
 cuDeviceGetByPCIBusId(CUdevice *device, const char *id)
 {
-    CUresult e;
-
-    BD_QUIET(e, cudaDeviceGetByPCIBusId(device, id));
-    return e;
+    return bd_error(cudaDeviceGetByPCIBusId(device, id));
 }
 
 CUresult

@@ -70,9 +70,8 @@ cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *w)
         return e;
     if (!array || !w || !channels_of(&d, w->Format, w->NumChannels))
         return CUDA_ERROR_INVALID_VALUE;
-    BD_QUIET(e, cudaMalloc3DArray(&a, &d,
-                                  (cudaExtent){w->Width, w->Height, w->Depth},
-                                  w->Flags));
+    e = bd_error(cudaMalloc3DArray(
+        &a, &d, (cudaExtent){w->Width, w->Height, w->Depth}, w->Flags));
     *array = (CUarray)(void *)a;
     return e;
 }
@@ -98,7 +97,7 @@ cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *w, CUarray array)
 
     if (e != CUDA_SUCCESS || !w)
         return e ? e : CUDA_ERROR_INVALID_VALUE;
-    BD_QUIET(e, cudaArrayGetInfo(&d, &x, &flags, rt(array)));
+    e = bd_error(cudaArrayGetInfo(&d, &x, &flags, rt(array)));
     if (e != CUDA_SUCCESS)
         return e;
     *w = (CUDA_ARRAY3D_DESCRIPTOR){
@@ -237,7 +236,7 @@ cuTexObjectCreate(CUtexObject *object, const CUDA_RESOURCE_DESC *r,
         return CUDA_ERROR_INVALID_VALUE;
     if (view || r->resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY)
         return CUDA_ERROR_NOT_SUPPORTED;
-    BD_QUIET(e, channels_in(&c, &res));
+    e = bd_error(channels_in(&c, &res));
     if (e != CUDA_SUCCESS)
         return e;
     for (int k = 0; k < 3; k++)
@@ -247,8 +246,7 @@ cuTexObjectCreate(CUtexObject *object, const CUDA_RESOURCE_DESC *r,
     tex.sRGB = (d->flags & CU_TRSF_SRGB) != 0;
     tex.normalizedCoords = (d->flags & CU_TRSF_NORMALIZED_COORDINATES) != 0;
     memcpy(tex.borderColor, d->borderColor, sizeof tex.borderColor);
-    BD_QUIET(e, cudaCreateTextureObject(object, &res, &tex, NULL));
-    return e;
+    return bd_error(cudaCreateTextureObject(object, &res, &tex, NULL));
 }
 
 CUresult
@@ -267,8 +265,7 @@ cuSurfObjectCreate(CUsurfObject *object, const CUDA_RESOURCE_DESC *r)
         return e;
     if (!object || !r || !resource_of(&res, r))
         return CUDA_ERROR_INVALID_VALUE;
-    BD_QUIET(e, cudaCreateSurfaceObject(object, &res));
-    return e;
+    return bd_error(cudaCreateSurfaceObject(object, &res));
 }
 
 CUresult

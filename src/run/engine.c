@@ -531,6 +531,7 @@ start_tables(br_engine *e, br_status *st)
     e->noted = br_try_calloc(BR_ENGINE_NOTES, sizeof *e->noted);
     e->drawn = br_try_calloc(BR_MAX(n, lm->max_want), sizeof *e->drawn);
     e->draws = br_try_calloc(BR_MAX(n, lm->max_want), sizeof *e->draws);
+    e->owed = br_try_calloc(n, sizeof *e->owed);
     e->draw_at = br_try_calloc(BR_MAX(n, lm->max_want), sizeof *e->draw_at);
     e->logits = br_try_calloc(BR_MAX(n, lm->max_want),
                               (size_t)lm->n_vocab * sizeof *e->logits);
@@ -538,7 +539,7 @@ start_tables(br_engine *e, br_status *st)
                               (lm->plan->slot_elems + 1) * sizeof *e->states);
     if (!e->tenant || !e->slots || !e->sampler || !e->live || !e->notes ||
         !e->noted || !e->logits || !e->drawn || !e->draws || !e->draw_at ||
-        !e->states || !table_init(&e->table, most))
+        !e->owed || !e->states || !table_init(&e->table, most))
         return br_fail(st, BR_E_OOM, "engine: out of memory");
     return BR_OK;
 }
@@ -739,6 +740,7 @@ br_engine_free(br_engine *e)
     br_free(e->logits);
     br_free(e->drawn);
     br_free(e->draws);
+    br_free(e->owed);
     br_free(e->draw_at);
     br_free(e->states);
     br_sched_free(e->sched);

@@ -35,6 +35,7 @@ typedef struct request {
     bool closed;  /* piece is the last one */
     bool suspect; /* was in a step that failed */
     bool is_held; /* as the scheduler knows it */
+    bool owed;    /* its latest token is in e->owed */
     int64_t submitted_ns, admitted_ns, first_ns, last_ns, stuck_ns;
     int64_t behind_ns; /* in this slot, less the time in which it was not */
     br_usage usage;
@@ -126,6 +127,12 @@ struct br_engine {
     float *logits, *states; /* states: [n_checkpoints][slot_elems] */
     token_note *notes;
     uint32_t n_notes;
+    /* Whose latest tokens are told while the device has the next step; what they
+     * take of the ring; is there anything to publish? */
+    request **owed; /* [n_slots] */
+    uint32_t n_owed;
+    uint64_t owed_bytes;
+    bool owes;
     br_step_note note; /* of the step at hand; rows 0: there was none */
     br_engine_stats now;
     br_turn turn;
@@ -137,7 +144,10 @@ void br_engine_thread(void *arg);
 /* engine_out.c: what leaves. finish takes the request from the scheduler. */
 void br_engine_finish(br_engine *e, request *r, br_finish why);
 void br_engine_fail(br_engine *e, request *r, const br_status *st);
-void br_engine_token(br_engine *e, request *r);    /* its latest one */
+void br_engine_token(br_engine *e, request *r); /* its latest one */
+/* The same, told with br_engine_settle: all that is owed. False: not that one. */
+bool br_engine_owe(br_engine *e, request *r);
+void br_engine_settle(br_engine *e);
 void br_engine_progress(br_engine *e, request *r); /* if asked for */
 void br_engine_flush(br_engine *e); /* what found no room before */
 /* What is in the ring, to the drainer; publish: with what others see of e. */

@@ -4,6 +4,8 @@
  *        ^                                                             |
  *        `------------------ sleep when there is nothing to do <-------'
  *
+ * Tokens that a device draws are told while it has the next step (engine_out.c).
+ *
  * A step that fails does not say whose fault it was. All that were in it lose
  * their slots and what they were fed, and from then on each runs alone until
  * it has passed a step: the one that fails alone is the one that ends.
@@ -161,6 +163,8 @@ is_over(const br_engine *e, const request *r, int64_t now, br_finish *why)
 static void
 tell_moved(br_engine *e, request *r)
 {
+    if (r->owed)
+        br_engine_settle(e); /* its token comes first */
     br_trace_event_put(e->c.trace, BR_TRACE_PREEMPT,
                        &(br_trace_event){.id = r->id, .a = r->slot});
     r->moved = true;
@@ -275,7 +279,7 @@ stops_at(const br_engine *e, const request *r, int32_t id)
 }
 
 static void
-append(br_engine *e, request *r, int32_t id)
+append(br_engine *e, request *r, int32_t id, bool drawn)
 {
     br_status st = {0};
     size_t which;
@@ -289,6 +293,9 @@ append(br_engine *e, request *r, int32_t id)
         return;
     }
     r->piece = br_textout_take(&r->text, false, &which);
+    if (drawn && which == SIZE_MAX && r->n_tokens < r->n_max &&
+        br_engine_owe(e, r))
+        return;
     br_engine_token(e, r);
     if (which != SIZE_MAX) {
         r->usage.stop = (uint32_t)which;
@@ -351,7 +358,7 @@ sample(br_engine *e, request *r, float *logits, int32_t id)
     if (!r->first_ns)
         r->first_ns = br_now_ns();
     if (!stops_at(e, r, id)) {
-        append(e, r, id);
+        append(e, r, id, !logits);
         return;
     }
     r->usage.stop = UINT32_MAX;
@@ -476,6 +483,8 @@ run(br_engine *e, const br_plan *p, bool draw, br_status *st)
             e->draws[n] = &r->d.sample;
             e->draw_at[n++] = r->n_tokens;
         }
+    if (n == 0) /* which says nothing before its end */
+        br_engine_settle(e);
     code = n ? e->lm->draw(e->lm->ctx, &step, e->draws, e->draw_at, n, e->drawn,
                            st)
              : e->lm->step(e->lm->ctx, &step, draw ? NULL : e->logits, st);
@@ -611,11 +620,15 @@ is_done(const br_engine *e, int64_t now)
     return e->n_live == 0 && (!e->ending || now > end + INT64_C(1000000000));
 }
 
-void
-br_engine_thread(void *arg)
+static void
+settle(void *arg)
 {
-    br_engine *e = arg;
+    br_engine_settle(arg);
+}
 
+static void
+go_round(br_engine *e)
+{
     for (;;) {
         const br_plan *p;
         int64_t now = br_now_ns();
@@ -631,10 +644,26 @@ br_engine_thread(void *arg)
         e->now.plan_ns = br_now_ns() - now;
         ran = step(e, p);
         br_engine_flush(e);
-        br_engine_publish(e);
+        if (!ran)
+            br_engine_settle(e);
+        if (!e->owes)
+            br_engine_publish(e);
         if (e->stopping && is_done(e, now))
             return;
         if (!ran)
             rest(e);
     }
+}
+
+void
+br_engine_thread(void *arg)
+{
+    br_engine *e = arg;
+    const br_lm *lm = e->lm;
+
+    if (lm->meanwhile)
+        lm->meanwhile(lm->ctx, settle, e);
+    go_round(e);
+    if (lm->meanwhile)
+        lm->meanwhile(lm->ctx, NULL, NULL);
 }

@@ -90,6 +90,9 @@ typedef struct br_lm {
                     const struct br_sample_params *const *p,
                     const uint32_t *position, uint32_t n, int32_t *out,
                     br_status *st);
+    /* From now on each draw calls fn(arg), once, when the step is on its way and before
+     * its tokens are waited for. NULL: nobody waits, or not in the caller's thread. */
+    void (*meanwhile)(void *ctx, void (*fn)(void *arg), void *arg);
     /* What the head read of each row of the latest step, [n_rows][n_embd], up
      * to the next one; NULL: st says why. No hook: out of reach. How it becomes
      * a text's embedding is the model's affair. */

@@ -3,8 +3,11 @@
 #include "run/lm_fake.h"
 
 #include "base/thread.h"
+#include "run/sample.h"
 
 #include <string.h>
+
+enum { WANTED = 20 }; /* the logit of what is wanted; others have 0 */
 
 struct br_lm_fake {
     br_lm_fake_config c;
@@ -13,6 +16,12 @@ struct br_lm_fake {
     uint64_t *page[2]; /* [n_pages][BR_PAGE_TOKENS] */
     uint64_t *state;   /* [n_slots] */
     float *hidden;     /* [chunk][BR_LM_FAKE_EMBD] */
+    float *logits;     /* [n_vocab], of a draw */
+    br_sampler *sampler;
+    struct { /* in a draw, before the step takes its time */
+        void (*fn)(void *arg);
+        void *arg;
+    } meanwhile;
 };
 
 /* splitmix64 */
@@ -81,30 +90,94 @@ row(br_lm_fake *f, const br_step *s, uint32_t t)
     return h;
 }
 
-static br_code
-step(void *ctx, const br_step *s, float *logits, br_status *st)
+/* Row t as the model's hidden numbers. */
+static void
+show(br_lm_fake *f, const br_step *s, uint32_t t)
 {
-    br_lm_fake *f = ctx;
-    int64_t end = br_now_ns() + f->c.step_ns + f->c.row_ns * (int64_t)s->n_rows;
+    float *x = f->hidden + (size_t)t * BR_LM_FAKE_EMBD;
 
+    x[0] = 1;
+    x[1] = (float)s->token[t];
+    x[2] = (float)s->position[t];
+}
+
+/* All rows; who wants logits gets what it wants next, one after the other. */
+static br_code
+rows(br_lm_fake *f, const br_step *s, float *logits, int32_t *wants,
+     br_status *st)
+{
     br_check(s->n_rows <= f->c.chunk);
     for (uint32_t t = 0; t < s->n_rows; t++) {
-        uint64_t h = row(f, s, t);
-        float *x = f->hidden + (size_t)t * BR_LM_FAKE_EMBD;
+        int32_t id = br_lm_fake_wants(f, row(f, s, t));
 
-        x[0] = 1;
-        x[1] = (float)s->token[t];
-        x[2] = (float)s->position[t];
+        show(f, s, t);
         if (f->c.fail_token && s->token[t] == (int32_t)f->c.fail_token)
             return br_fail(st, BR_E_INTERNAL, "token %d: as told", s->token[t]);
         if (s->want && !s->want[t])
             continue;
+        if (wants)
+            *wants++ = id;
+        if (!logits)
+            continue;
         memset(logits, 0, (size_t)f->c.n_vocab * sizeof *logits);
-        logits[br_lm_fake_wants(f, h)] = 20;
+        logits[id] = WANTED;
         logits += f->c.n_vocab;
     }
+    return BR_OK;
+}
+
+static int64_t
+end_of(const br_lm_fake *f, const br_step *s)
+{
+    return br_now_ns() + f->c.step_ns + f->c.row_ns * (int64_t)s->n_rows;
+}
+
+static void
+take_until(const br_lm_fake *f, int64_t end)
+{
     if (f->c.step_ns + f->c.row_ns > 0 && br_now_ns() < end)
         br_sleep_ns(end - br_now_ns());
+}
+
+static br_code
+step(void *ctx, const br_step *s, float *logits, br_status *st)
+{
+    br_lm_fake *f = ctx;
+    int64_t end = end_of(f, s);
+
+    BR_TRY(rows(f, s, logits, NULL, st));
+    take_until(f, end);
+    return BR_OK;
+}
+
+static void
+meanwhile(void *ctx, void (*fn)(void *arg), void *arg)
+{
+    br_lm_fake *f = ctx;
+
+    f->meanwhile.fn = fn;
+    f->meanwhile.arg = arg;
+}
+
+/* As the sampler draws from what step says. */
+static br_code
+draw(void *ctx, const br_step *s, const br_sample_params *const *p,
+     const uint32_t *position, uint32_t n, int32_t *out, br_status *st)
+{
+    br_lm_fake *f = ctx;
+    int64_t end = end_of(f, s);
+
+    BR_TRY(rows(f, s, NULL, out, st));
+    if (f->meanwhile.fn)
+        f->meanwhile.fn(f->meanwhile.arg);
+    for (uint32_t i = 0; i < n; i++) {
+        memset(f->logits, 0, (size_t)f->c.n_vocab * sizeof *f->logits);
+        f->logits[out[i]] = WANTED;
+        br_sampler_restart(f->sampler, p[i]);
+        BR_TRY(
+            br_sampler_pick(f->sampler, f->logits, position[i], &out[i], st));
+    }
+    take_until(f, end);
     return BR_OK;
 }
 
@@ -159,6 +232,7 @@ br_code
 br_lm_fake_open(br_lm_fake **out, const br_lm_fake_config *c, br_status *st)
 {
     br_lm_fake *f = br_try_calloc(1, sizeof *f);
+    const br_sample_params greedy = br_sample_defaults();
     bool ok = f != NULL;
 
     *out = NULL;
@@ -178,7 +252,10 @@ br_lm_fake_open(br_lm_fake **out, const br_lm_fake_config *c, br_status *st)
         ok = ok && f->page[g];
     }
     f->hidden = br_try_calloc(f->c.chunk, BR_LM_FAKE_EMBD * sizeof *f->hidden);
-    if (!ok || !f->state || !f->hidden) {
+    f->logits = br_try_calloc((size_t)f->c.n_vocab, sizeof *f->logits);
+    ok = ok &&
+         br_sampler_new(&f->sampler, f->c.n_vocab, 1, &greedy, st) == BR_OK;
+    if (!ok || !f->state || !f->hidden || !f->logits) {
         br_lm_fake_close(f);
         return br_fail(st, BR_E_OOM, "fake model: out of memory");
     }
@@ -190,6 +267,8 @@ br_lm_fake_open(br_lm_fake **out, const br_lm_fake_config *c, br_status *st)
     f->lm.tier = "fake";
     f->lm.plan = &f->plan;
     f->lm.step = step;
+    f->lm.draw = f->c.logits_only ? NULL : draw;
+    f->lm.meanwhile = f->c.logits_only ? NULL : meanwhile;
     f->lm.hidden = f->c.pooling ? hidden : NULL;
     f->lm.n_embd = BR_LM_FAKE_EMBD;
     f->lm.pooling = f->c.pooling;
@@ -210,6 +289,8 @@ br_lm_fake_close(br_lm_fake *f)
     br_free(f->page[1]);
     br_free(f->state);
     br_free(f->hidden);
+    br_free(f->logits);
+    br_sampler_free(f->sampler);
     br_free(f);
 }
 

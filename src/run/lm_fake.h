@@ -28,6 +28,7 @@ typedef struct br_lm_fake_config {
     br_pooling pooling;      /* 0: no embeddings */
     int64_t step_ns, row_ns; /* how long a step takes */
     uint32_t fail_token;     /* a step with this token fails; 0: none */
+    bool logits_only; /* it draws no tokens, as processors' tiers do not */
 } br_lm_fake_config;
 
 br_code br_lm_fake_open(br_lm_fake **out, const br_lm_fake_config *c,

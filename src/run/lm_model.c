@@ -127,6 +127,12 @@ draw(void *ctx, const br_step *s, const br_sample_params *const *p,
     return br_cun_next(r->o.cun, s, r->picks, n, out, st);
 }
 
+static void
+meanwhile(void *ctx, void (*fn)(void *arg), void *arg)
+{
+    br_cun_meanwhile(((br_lm_model *)ctx)->o.cun, fn, arg);
+}
+
 static const float *
 hidden(void *ctx, br_status *st)
 {
@@ -231,6 +237,8 @@ fill_in(br_lm_model *r, const br_model *m, const br_oracle_config *c)
                     .plan = &r->plan,
                     .step = step,
                     .draw = r->o.cun && br_cun_draws(r->o.cun) ? draw : NULL,
+                    .meanwhile =
+                        r->o.cun && br_cun_draws(r->o.cun) ? meanwhile : NULL,
                     .n_embd = (uint32_t)m->hp.n_embd,
                     .reset = reset,
                     .save = save,

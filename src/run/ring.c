@@ -41,10 +41,22 @@ has_room(br_ring *r, uint64_t need)
     return r->put + need - r->seen_tail <= r->size;
 }
 
+uint64_t
+br_ring_span(uint32_t n)
+{
+    return sizeof(rec_head) + (((uint64_t)n + 7) & ~UINT64_C(7));
+}
+
+bool
+br_ring_has(br_ring *r, uint64_t n)
+{
+    return n <= r->size / 4 && has_room(r, 2 * n); /* with padding */
+}
+
 void *
 br_ring_put(br_ring *r, uint32_t n)
 {
-    uint64_t span = sizeof(rec_head) + (((uint64_t)n + 7) & ~UINT64_C(7));
+    uint64_t span = br_ring_span(n);
     uint64_t left = r->size - (r->put & (r->size - 1));
     uint64_t skip = span > left ? left : 0;
     rec_head *h;

@@ -30,6 +30,11 @@ void br_ring_fini(br_ring *r);
 /* Writer: room for a record of n bytes, or NULL while the ring is full. n is
  * at most a quarter of the ring. */
 void *br_ring_put(br_ring *r, uint32_t n);
+/* Writer: is there room for records that take n bytes of the ring, however they come
+ * to lie? */
+bool br_ring_has(br_ring *r, uint64_t n);
+/* What a record of n bytes takes. */
+uint64_t br_ring_span(uint32_t n);
 /* Writer: false: nothing was put since. */
 bool br_ring_publish(br_ring *r);
 /* Reader: the oldest record, or NULL; it stays until br_ring_pop. */

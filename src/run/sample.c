@@ -34,6 +34,7 @@ struct br_sampler {
     int32_t n_vocab;
     float *x;         /* [n_vocab] logits as the knobs leave them */
     uint32_t *count;  /* [n_vocab] in the penalty window */
+    bool counted;     /* some are not 0 */
     uint32_t *dry;    /* [n_vocab] longest repetition it would go on; or 0 */
     bool *breaker;    /* [n_vocab], or NULL */
     int32_t *history; /* [2 * max_history]: the last ones, in order */
@@ -221,10 +222,20 @@ window(const br_sampler *s, int32_t last_n)
                       : BR_MIN((uint32_t)last_n, s->max_history);
 }
 
+/* Does anything depend on how often a token came? */
+static bool
+counts(const br_sample_params *p)
+{
+    return p->penalty_last_n != 0 &&
+           (p->repeat != 1 || p->presence != 0 || p->frequency != 0);
+}
+
 void
 br_sampler_reset(br_sampler *s)
 {
-    memset(s->count, 0, (size_t)s->n_vocab * sizeof *s->count);
+    if (s->counted)
+        memset(s->count, 0, (size_t)s->n_vocab * sizeof *s->count);
+    s->counted = false;
     s->n_history = 0;
 }
 
@@ -240,8 +251,9 @@ br_sampler_accept(br_sampler *s, int32_t id)
         s->n_history = s->max_history;
     }
     s->history[s->n_history++] = id;
-    if (w == 0)
-        return;
+    if (!counts(&s->p))
+        return; /* a line of memory that nobody has in a cache */
+    s->counted = true;
     s->count[id]++;
     if (s->n_history > w)
         s->count[s->history[s->n_history - 1 - w]]--;
@@ -254,7 +266,7 @@ penalties(br_sampler *s)
 {
     const br_sample_params *p = &s->p;
 
-    if (p->repeat == 1 && p->presence == 0 && p->frequency == 0)
+    if (!counts(p))
         return;
     for (int32_t i = 0; i < s->n_vocab; i++) {
         float x = s->x[i];

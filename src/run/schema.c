@@ -618,10 +618,8 @@ one_of(maker *k, json *s, const char *key, br_str *to)
     size_t was, i = 0;
 
     BR_TRY(br_schema_check_list(k, list, key));
-    if (strcmp(key, "oneOf") == 0 && !all_apart(k, list)) {
-        BR_TRY(br_schema_work(k, key, 0));
+    if (strcmp(key, "oneOf") == 0 && !all_apart(k, list))
         return br_schema_all(k, s, to); /* they may be once they are joined */
-    }
     br_str_putc(to, '(');
     for (json *v = list->child; v; v = v->next) {
         char index[24];

@@ -81,7 +81,10 @@ on_output(void *ctx, const br_output *o)
         ck_assert_uint_lt(r->n_out, EK_MAX_OUT);
         r->out[r->n_out++] = (int32_t)o->head.token;
         break;
-    case BR_OUTPUT_PREEMPTED: r->n_preempted++; break;
+    case BR_OUTPUT_PREEMPTED: /* behind all tokens that it made */
+        ck_assert(!r->n_out || o->head.generated_pos + 1 == r->n_out);
+        r->n_preempted++;
+        break;
     case BR_OUTPUT_PROGRESS: break; /* none is asked for */
     case BR_OUTPUT_END:
         ck_assert_uint_eq(o->head.eot, 1);

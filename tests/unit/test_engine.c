@@ -722,20 +722,27 @@ TEST(engine_scores_prompts_alike_in_company_and_preempted)
     ek_close(&k);
 }
 
+/* The bad one comes when all others have some tokens, which come before what tells
+ * that they lost their slots. */
 TEST(engine_lets_a_failing_step_hurt_one_request_alone)
 {
-    enum { N = 8, BAD = 5 };
+    enum { N = 8, BAD = N - 1 };
     static ek_req r[N];
     ek_req *all[N];
     ek k;
 
     ek_open(&k,
-            (br_lm_fake_config){
-                .recurrent = true, .fail_token = 1777, .n_common = 1700},
+            (br_lm_fake_config){.recurrent = true,
+                                .fail_token = 1777,
+                                .n_common = 1700,
+                                .step_ns = 500000},
             no_engine);
     for (uint32_t i = 0; i < N; i++) {
         br_request_desc d;
 
+        while (i == BAD && r[0].n_out < 3)
+            if (br_engine_drain(k.e, 100) == 0)
+                (void)br_engine_wait(k.e, 10000000);
         ek_prompt(&r[i], 40, i);
         if (i == BAD)
             r[i].prompt[30] = 1777;

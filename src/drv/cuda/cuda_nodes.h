@@ -96,6 +96,9 @@ br_code br_cun_draw(br_cun *x, const br_cun_pick *p, uint32_t n, int32_t *out,
  * device stays in one launch and nothing is submitted. */
 br_code br_cun_next(br_cun *x, const br_step *step, const br_cun_pick *p,
                     uint32_t n, int32_t *out, br_status *st) BR_MUST_USE;
+/* Each of those calls fn(arg), once, when the device has the step and before its tokens
+ * are waited for. NULL: none does. */
+void br_cun_meanwhile(br_cun *x, void (*fn)(void *arg), void *arg);
 /* What the head read of each row of the latest step, [n_rows][n_embd]; NULL:
  * st says why. */
 const float *br_cun_hidden(br_cun *x, br_status *st);

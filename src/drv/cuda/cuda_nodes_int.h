@@ -162,6 +162,11 @@ struct br_cun {
     uint64_t pick_space, pick_weights, pick_io;
     uint32_t pick_rows, *pick_turn;
     cun_loop stay;
+    struct cun_meanwhile { /* br_cun_meanwhile; done: in this step */
+        void (*fn)(void *arg);
+        void *arg;
+        bool done;
+    } meanwhile;
     uint32_t n_want; /* rows of the latest step that wanted logits */
     bool busy;       /* with it: its block is still read */
     float *hidden, *watched;

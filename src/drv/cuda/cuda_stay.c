@@ -330,6 +330,21 @@ has_graph(br_cun *x, uint32_t rows)
     return !s->off;
 }
 
+void
+br_cun_meanwhile(br_cun *x, void (*fn)(void *arg), void *arg)
+{
+    x->meanwhile = (struct cun_meanwhile){fn, arg, false};
+}
+
+/* The device has the step. */
+static void
+go_on(br_cun *x)
+{
+    if (x->meanwhile.fn && !x->meanwhile.done)
+        x->meanwhile.fn(x->meanwhile.arg);
+    x->meanwhile.done = true;
+}
+
 /* The step that is staged, by a launch that stays. */
 static br_code
 run(br_cun *x, const br_step *step, const br_cun_pick *p, br_status *st)
@@ -349,6 +364,7 @@ run(br_cun *x, const br_step *step, const br_cun_pick *p, br_status *st)
         return code;
     }
     cun_end(x, step, rows);
+    go_on(x);
     return await_tokens(x, rows, st);
 }
 
@@ -357,6 +373,7 @@ ordinary(br_cun *x, const br_step *step, const br_cun_pick *p, uint32_t n,
          int32_t *out, br_status *st)
 {
     BR_TRY(cun_step_staged(x, step, n, NULL, st));
+    go_on(x);
     return n ? br_cun_draw(x, p, n, out, st) : BR_OK;
 }
 
@@ -384,6 +401,7 @@ br_cun_next(br_cun *x, const br_step *step, const br_cun_pick *p, uint32_t n,
     uint32_t n_want = 0;
     br_code code;
 
+    x->meanwhile.done = false;
     BR_TRY(cun_begin(x, step, &n_want, st));
     br_check(n == n_want && "rows that want logits");
     if (!cun_can_fetch(x, step->n_rows, n) || !cun_draws_at_once(x, n) ||
