@@ -141,7 +141,7 @@ $(B)/brass: $(CLI_OBJ) $(B)/libbrass.a
 	$(call say,LD)$(LINK) $^ $(CLI_LIBS) $(BR_LIBS) -o $@
 
 brass: $(B)/brass
-	@cp $< $@
+	@rm -f $@; cp $< $@ # which may be at work
 
 # It alone includes hwloc's header.
 $(B)/src/drv/cpu/cpu_nodes.o: BR_CFLAGS += $(if $(HWLOC),-DBR_HAVE_HWLOC $(shell $(PKG) --cflags $(HWLOC)))
@@ -189,7 +189,7 @@ $(CUDA_LIB): $(call objs,$(foreach r,base cg cuda drv/sim drv/amd,src/$r/*.c src
 	$(call say,LD)$(LINK) -shared -Wl,-soname,$(@F) -Wl,-z,defs -Wl,--as-needed \
 	    -Wl,--version-script=src/cuda/exports.map,-z,nodelete $(filter %.o,$^) $(BR_LIBS) -o $@
 brasscc: tools/brasscc $(CUDA_LIB)
-	@cp $< $@
+	@rm -f $@; cp $< $@
 
 CUDA_H = $(shell cd include/cuda && find . -type f)
 INST = install -D -m
