@@ -356,6 +356,8 @@ $(B)/bench_cuda_decode: $(B)/bench/cuda_decode_times.o
 $(B)/bench_%: $(B)/bench/bench_%.o $(B)/bench/kit.o $(B)/libbrass.a
 	$(call say,LD)$(LINK) $(filter %.o,$^) $(filter %.a,$^) $(BR_LIBS) -o $@
 bench-%: $(B)/bench_% ; @$<
+# All of them, so that what they use does not change behind their backs.
+benches: $(patsubst bench/%.c,$(B)/%,$(wildcard bench/bench_*.c))
 bench: brass ; @tools/bench
 bench-gaps: $(B)/bench_serve ; @tools/gaps $(RUNS)
 # What the simulated GPU's checks miss: each wait, barrier, fence and scope of 52
@@ -383,6 +385,6 @@ help: ; @cat tools/make-help.txt
 clean: ; rm -rf build brass compile_commands.json
 
 .SECONDARY:
-.PHONY: kernels ptx ptx-gcn mutants bench bench-gaps all lib man soak install uninstall test golden-update test-install test-avx512 fuzz fuzz-quick \
+.PHONY: kernels ptx ptx-gcn mutants bench benches bench-gaps all lib man soak install uninstall test golden-update test-install test-avx512 fuzz fuzz-quick \
         fuzz-cov fuzzers examples lint format format-check wc config compdb help clean
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

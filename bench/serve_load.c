@@ -221,7 +221,7 @@ serve(const load_spec *spec, const char *db, int tell, load_heap *heap)
     m.n_ctx = e.lm->n_ctx;
     must(br_engine_new(&m.engine, &e, &st), &st);
     if (db)
-        must(br_books_open(&books, db, &lost, &st), &st);
+        must(br_books_open(&books, db, NULL, &lost, &st), &st);
     if (db)
         must(br_books_add(books, m.engine, "fake", NULL, &st), &st);
     if (db) { /* the log of requests, as brass serve has it */
