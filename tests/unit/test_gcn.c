@@ -544,6 +544,18 @@ TEST(gcn_constants_beside_pairs_of_halves_are_halves)
     br_str_fini(&s);
 }
 
+/* A text has the lower half alone, so that the words would not come back. */
+TEST(gcn_literals_of_halves_have_no_upper_half)
+{
+    uint32_t w[] = {0x7c064cff, 0x1b6d}; /* v_cmp_le_f16_e32 */
+    br_gcn_isa isa = {br_gcn_cpu_find("gfx1100"), false};
+    br_gcn_inst in;
+
+    ck_assert_uint_eq(br_gcn_decode(&isa, w, 2, &in), 2);
+    w[1] |= 0x5d170000;
+    ck_assert_uint_eq(br_gcn_decode(&isa, w, 2, &in), 0);
+}
+
 /* Neither infinity nor nothing in its place. */
 TEST(gcn_refuses_floats_out_of_range)
 {

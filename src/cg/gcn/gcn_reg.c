@@ -56,6 +56,13 @@ static const struct {
     {"0.15915494", 0.15915494309, 0x3e22f983, 0x3118, 0x3fc45f306dc9c882},
 };
 
+/* 16 bits that are all there is, or both halves of 32. */
+static bool
+is_half(const br_gcn_kind *k)
+{
+    return k->style == BR_S_F16 || k->style == BR_S_I16 || k->style == BR_S_B16;
+}
+
 unsigned
 br_gcn_dwords(const br_gcn_isa *isa, const br_gcn_kind *k)
 {
@@ -152,6 +159,8 @@ reg_legal(br_gcn_ctx *c, br_gcn_field f, const br_gcn_kind *k)
     if (v == SRC_LIT && k->style == BR_S_F64 &&
         (br_gcn_mod_get(c, f, false) || br_gcn_mod_get(c, f, true)))
         return false; /* has no text */
+    if (v == SRC_LIT && is_half(k) && br_gcn_get(c->in, BR_GF_lit) > 0xffff)
+        return false; /* the text has the lower half alone */
     /* Prints as an integer, which reads back as a literal. */
     if (k->style == BR_S_I16 && v >= SRC_FLOAT && v < SRC_FLOAT + N_FLOAT)
         return false;
@@ -175,13 +184,6 @@ put_pair(br_str *o, const char *name, unsigned half, unsigned n)
     br_str_puts(o, name);
     if (n == 1)
         br_str_puts(o, half ? "_hi" : "_lo");
-}
-
-/* 16 bits that are all there is, or both halves of 32. */
-static bool
-is_half(const br_gcn_kind *k)
-{
-    return k->style == BR_S_F16 || k->style == BR_S_I16 || k->style == BR_S_B16;
 }
 
 /* Of a constant that is a float. */
