@@ -580,10 +580,11 @@ TEST_WITHIN(cuda_13_libraries_and_entry_points, 120)
         "OK(cudaGetDriverEntryPointByVersion(\"cuNothing\", &f, 13000, "
         "cudaEnableDefault, &r));\n"
         "IS(!f && r == cudaDriverEntryPointSymbolNotFound);\n"
-        /* there are none for each thread's null stream, so not another one's */
+        /* that of each thread's null stream is another one */
         "OK(cudaGetDriverEntryPointByVersion(\"cuStreamSynchronize\", &f, "
-        "13000, "
-        "cudaEnablePerThreadDefaultStream, &r)); IS(!f);\n"
+        "13000, cudaEnablePerThreadDefaultStream, &r));\n"
+        "OK(cudaGetDriverEntryPointByVersion(\"cuStreamSynchronize\", &g, "
+        "13000, cudaEnableDefault, &r)); IS(f && g && f != g);\n"
         "OK(cudaGetDriverEntryPointByVersion(\"cuDeviceGet\", &f, 13000, "
         "cudaEnablePerThreadDefaultStream, &r)); IS(f);\n"
         "return bad; }\n");
