@@ -579,8 +579,8 @@ TEST(gcn_refuses_floats_out_of_range)
                                      "v_pk_add_f16 v0, v1, 65520.0",
                                      "v_add_f16_e32 v0, 1e5, v1",
                                      "v_fmaak_f32 v0, v1, v2, 1e39",
-                                     "v_dual_mov_b32 v0, 1e39 :: "
-                                     "v_dual_mov_b32 v1, v2",
+                                     ("v_dual_mov_b32 v0, 1e39 :: "
+                                      "v_dual_mov_b32 v1, v2"),
                                      "v_dot2_f32_bf16 v0, v1, 1e39, v2",
                                      "v_lshlrev_b64 v[0:1], 3, 1.5",
                                      "s_mov_b64 s[0:1], -0.0"};
