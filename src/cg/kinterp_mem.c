@@ -188,6 +188,8 @@ ki_at(ki_run *r, ki_warp *w, unsigned space, uint64_t addr, unsigned bytes,
                 : addr >> 32 == KI_PARAM >> 32 ? BR_KM_SPACE_PARAM
                                                : BR_KM_SPACE_GLOBAL;
         addr -= ki_window(space);
+    } else if (space == BR_KM_SPACE_SHARED || space == BR_KM_SPACE_LOCAL) {
+        addr = (uint32_t)addr; /* so wide: -4, and 8 on, is 4 */
     }
     if (bytes && addr % bytes) {
         r->l->fault = BR_KFAULT_ALIGN;

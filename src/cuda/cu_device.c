@@ -39,6 +39,19 @@ bc_end(cudaError_t e)
     return e;
 }
 
+bc_traces
+bc_traces_of(void)
+{
+    return (bc_traces){bc_touched, last};
+}
+
+void
+bc_traces_set(bc_traces t)
+{
+    bc_touched = t.touched;
+    last = t.last;
+}
+
 cudaError_t
 bc_last(bool clear)
 {

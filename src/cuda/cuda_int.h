@@ -329,6 +329,13 @@ extern _Thread_local bool bc_touched;
         return bc_end(bc_e_); \
     } while (0)
 cudaError_t bc_last(bool clear);
+/* What the thread's calls of the runtime left: that there were any, the last error. */
+typedef struct bc_traces {
+    bool touched;
+    cudaError_t last;
+} bc_traces;
+bc_traces bc_traces_of(void);
+void bc_traces_set(bc_traces t);
 void bc_flush_printf(void);
 void bc_print(void *arg, const char *text, size_t n);
 const cudaDeviceProp *bc_device(void);

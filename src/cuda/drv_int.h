@@ -35,16 +35,22 @@ cudaError_t bd_rect(const CUDA_MEMCPY3D *c, bc_rect *r, cudaMemcpyKind *kind);
         return bd_e_;                \
     } while (0)
 
-/* The runtime's function does it, and the program has not called it. */
+/* The runtime's function does it, and the program has not called it: neither a context
+ * nor an error is left behind. */
+#define BD_QUIET(e, call)                   \
+    do {                                    \
+        bc_traces bd_was_ = bc_traces_of(); \
+                                            \
+        (e) = bd_error(call);               \
+        bc_traces_set(bd_was_);             \
+    } while (0)
 #define BD_CALL(call)                \
     do {                             \
         CUresult bd_e_ = bd_begin(); \
-        bool bd_was_ = bc_touched;   \
                                      \
         if (bd_e_ != CUDA_SUCCESS)   \
             return bd_e_;            \
-        bd_e_ = bd_error(call);      \
-        bc_touched = bd_was_;        \
+        BD_QUIET(bd_e_, call);       \
         return bd_e_;                \
     } while (0)
 

@@ -31,19 +31,28 @@ cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
 CUresult
 cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
 {
-    return bd_error(cudaDeviceCanAccessPeer(can, device, peer));
+    CUresult e;
+
+    BD_QUIET(e, cudaDeviceCanAccessPeer(can, device, peer));
+    return e;
 }
 
 CUresult
 cuDeviceGetPCIBusId(char *id, int n, CUdevice device)
 {
-    return bd_error(cudaDeviceGetPCIBusId(id, n, device));
+    CUresult e;
+
+    BD_QUIET(e, cudaDeviceGetPCIBusId(id, n, device));
+    return e;
 }
 
 CUresult
 cuDeviceGetByPCIBusId(CUdevice *device, const char *id)
 {
-    return bd_error(cudaDeviceGetByPCIBusId(device, id));
+    CUresult e;
+
+    BD_QUIET(e, cudaDeviceGetByPCIBusId(device, id));
+    return e;
 }
 
 CUresult

@@ -70,8 +70,9 @@ cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *w)
         return e;
     if (!array || !w || !channels_of(&d, w->Format, w->NumChannels))
         return CUDA_ERROR_INVALID_VALUE;
-    e = bd_error(cudaMalloc3DArray(
-        &a, &d, (cudaExtent){w->Width, w->Height, w->Depth}, w->Flags));
+    BD_QUIET(e, cudaMalloc3DArray(&a, &d,
+                                  (cudaExtent){w->Width, w->Height, w->Depth},
+                                  w->Flags));
     *array = (CUarray)(void *)a;
     return e;
 }
@@ -97,7 +98,7 @@ cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *w, CUarray array)
 
     if (e != CUDA_SUCCESS || !w)
         return e ? e : CUDA_ERROR_INVALID_VALUE;
-    e = bd_error(cudaArrayGetInfo(&d, &x, &flags, rt(array)));
+    BD_QUIET(e, cudaArrayGetInfo(&d, &x, &flags, rt(array)));
     if (e != CUDA_SUCCESS)
         return e;
     *w = (CUDA_ARRAY3D_DESCRIPTOR){
@@ -236,7 +237,7 @@ cuTexObjectCreate(CUtexObject *object, const CUDA_RESOURCE_DESC *r,
         return CUDA_ERROR_INVALID_VALUE;
     if (view || r->resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY)
         return CUDA_ERROR_NOT_SUPPORTED;
-    e = bd_error(channels_in(&c, &res));
+    BD_QUIET(e, channels_in(&c, &res));
     if (e != CUDA_SUCCESS)
         return e;
     for (int k = 0; k < 3; k++)
@@ -246,7 +247,8 @@ cuTexObjectCreate(CUtexObject *object, const CUDA_RESOURCE_DESC *r,
     tex.sRGB = (d->flags & CU_TRSF_SRGB) != 0;
     tex.normalizedCoords = (d->flags & CU_TRSF_NORMALIZED_COORDINATES) != 0;
     memcpy(tex.borderColor, d->borderColor, sizeof tex.borderColor);
-    return bd_error(cudaCreateTextureObject(object, &res, &tex, NULL));
+    BD_QUIET(e, cudaCreateTextureObject(object, &res, &tex, NULL));
+    return e;
 }
 
 CUresult
@@ -265,7 +267,8 @@ cuSurfObjectCreate(CUsurfObject *object, const CUDA_RESOURCE_DESC *r)
         return e;
     if (!object || !r || !resource_of(&res, r))
         return CUDA_ERROR_INVALID_VALUE;
-    return bd_error(cudaCreateSurfaceObject(object, &res));
+    BD_QUIET(e, cudaCreateSurfaceObject(object, &res));
+    return e;
 }
 
 CUresult

@@ -125,7 +125,8 @@ entries(const uint8_t *p, uint64_t n, br_text *ptx, char **owned, br_status *st)
         return br_fail(st, BR_E_UNSUPPORTED,
                        "fat binary: no PTX in it, only machine code for "
                        "NVIDIA processors (%u entries): compile with -gencode "
-                       "arch=compute_80,code=compute_80",
+                       "arch=compute_80,code=compute_80, and without "
+                       "-rdc=true, of which nvcc leaves no PTX",
                        other);
     return ptx_of(best, best + word(best + 4, 4), best_bytes, ptx, owned, st);
 }

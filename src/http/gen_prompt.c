@@ -13,14 +13,15 @@
 enum { TAIL = 32 };
 
 /* Texts that cannot fit are refused before they are read: megabytes of them
- * would keep the server's thread from everybody else for a second. */
+ * would keep the server's thread from everybody else for a second. Of what a template
+ * made half may be marks. */
 static br_code
-check_bytes(const br_http *h, uint64_t n, br_status *st)
+check_bytes(const br_http *h, uint64_t n, bool marked, br_status *st)
 {
     const br_http_model *m = &h->model->m;
     uint64_t most = (uint64_t)m->n_ctx * BR_MAX(br_tok_longest(m->tok), 16u);
 
-    if (n > most)
+    if (n > most << marked)
         return br_fail(st, BR_E_LIMIT,
                        "the prompt has %llu bytes; the context of %u tokens "
                        "holds at most %llu",
@@ -67,7 +68,7 @@ chat_text(br_http *h, br_ask *a, br_str *text, br_status *st)
                        "continues a text");
     for (size_t i = 0; i < a->messages.n; i++)
         bytes += a->messages.at[i].content.n;
-    BR_TRY(check_bytes(h, bytes, st));
+    BR_TRY(check_bytes(h, bytes, false, st));
     br_chat_cut(chat, 0);
     BR_TRY(br_chat_set(chat, "tools", a->tool_list, st));
     BR_TRY(set_effort(chat, a, st));
@@ -99,10 +100,12 @@ br_gen_texts(br_gen *g, size_t *bytes, br_status *st)
 
     if (!a->prompts.n)
         BR_TRY(chat_text(g->h, a, &g->text, st));
+    if (!g->wire->prompt) /* tools, calls of them, thoughts */
+        BR_TRY(check_bytes(g->h, g->text.n, true, st));
     *bytes = g->text.n;
     for (size_t i = 0; i < a->prompts.n; i++) {
         if (!g->wire->prompt)
-            BR_TRY(check_bytes(g->h, a->prompts.at[i].text.n, st));
+            BR_TRY(check_bytes(g->h, a->prompts.at[i].text.n, false, st));
         *bytes += a->prompts.at[i].text.n;
     }
     return BR_OK;

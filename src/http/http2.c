@@ -150,6 +150,8 @@ on_header(nghttp2_session *session, const nghttp2_frame *f, const uint8_t *name,
         br_str_put(&s->h2_head, v.p, v.n);
         br_str_puts(&s->h2_head, "\r\n");
     } else if (n && name[0] != ':') {
+        if (br_text_is(key, "expect"))
+            s->in.wants_100 = br_http_same(v, "100-continue");
         for (size_t i = 0; i < BR_COUNT(dropped); i++)
             if (br_text_is(key, dropped[i]) &&
                 (i || memmem(br_str_z(&s->h2_head), s->h2_head.n, "host: ", 6)))
@@ -194,6 +196,21 @@ on_data(nghttp2_session *session, uint8_t flags, int32_t id,
     return 0;
 }
 
+/* Some clients wait for that, however long, before they send a body. */
+static void
+tell_to_go_on(nghttp2_session *session, int32_t id)
+{
+    char name[] = ":status", value[] = "100";
+    nghttp2_nv nv = {.name = (uint8_t *)name,
+                     .namelen = sizeof name - 1,
+                     .value = (uint8_t *)value,
+                     .valuelen = sizeof value - 1};
+
+    /* without memory for it they wait as long as they like */
+    (void)nghttp2_submit_headers(session, NGHTTP2_FLAG_NONE, id, NULL, &nv, 1,
+                                 NULL);
+}
+
 /* A stream that becomes a WebSocket has no end; to the parser it is a GET. */
 static int
 on_frame(nghttp2_session *session, const nghttp2_frame *f, void *user)
@@ -219,8 +236,12 @@ on_frame(nghttp2_session *session, const nghttp2_frame *f, void *user)
                             "CONNECT is for WebSockets alone");
         return 0;
     }
-    if (!last && !ws)
+    if (!last && !ws) {
+        if (s->in.wants_100)
+            tell_to_go_on(session, f->hd.stream_id);
+        s->in.wants_100 = false;
         return 0;
+    }
     if (ws)
         br_str_puts(&line, "GET");
     else

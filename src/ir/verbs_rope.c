@@ -126,6 +126,24 @@ divisors(br_verbs *v, br_weight w, int64_t n, const br_gguf_tensor **out)
     return false;
 }
 
+/* Infinity is one: what it divides does not turn. */
+static bool
+above_zero(br_verbs *v, const br_gguf_tensor *t, int64_t n, const float *x)
+{
+    char msg[120];
+
+    for (int64_t i = 0; t && i < n; i++) {
+        if (x[i] > 0)
+            continue;
+        snprintf(msg, sizeof msg, "%.*s: number %lld is %g, has to be above 0",
+                 (int)BR_MIN(t->name.n, (size_t)60), t->name.p, (long long)i,
+                 (double)x[i]);
+        br_ir_builder_fail(v->b, BR_E_FORMAT, msg);
+        return false;
+    }
+    return true;
+}
+
 /* The divisors of the frequencies; false: an error. Of the two kinds of a
  * LONGROPE model the context picks one, and both have to be right. */
 static bool
@@ -153,7 +171,7 @@ factors(br_verbs *v, bool win, int64_t n, float *out)
         t = brief;
     if (t)
         memcpy(out, t->data, (size_t)n * sizeof *out);
-    return true;
+    return above_zero(v, t, n, out);
 }
 
 /* Scaling is for what sees the whole context, where there are both. */

@@ -618,8 +618,10 @@ one_of(maker *k, json *s, const char *key, br_str *to)
     size_t was, i = 0;
 
     BR_TRY(br_schema_check_list(k, list, key));
-    if (strcmp(key, "oneOf") == 0 && !all_apart(k, list))
+    if (strcmp(key, "oneOf") == 0 && !all_apart(k, list)) {
+        BR_TRY(br_schema_work(k, key, 0));
         return br_schema_all(k, s, to); /* they may be once they are joined */
+    }
     br_str_putc(to, '(');
     for (json *v = list->child; v; v = v->next) {
         char index[24];

@@ -444,7 +444,8 @@ br_tool_grammar(const br_tool_syntax *s, const br_tool *tools, size_t n,
         quote(out, s->val);
         br_str_puts(out, "v-0\n");
     }
-    for (size_t i = 0; i < n; i++)
+    /* br_grammar_new says that it is too long */
+    for (size_t i = 0; i < n && out->n <= BR_GRAMMAR_MAX_TEXT; i++)
         BR_TRY(s->key ? put_keyed(s, &tools[i], i, &spent, out, st)
                       : put_arguments(&tools[i], i, &spent, out, st));
     br_schema_common(out);

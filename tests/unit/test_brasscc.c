@@ -478,8 +478,6 @@ TEST_WITHIN(brasscc_takes_the_flags_of_nvcc, 60)
     static const char nested[] =
         "__global__ void k(int *p) { *p = 1; }\n"
         "__global__ void l(int *p) { k<<<1, 1>>>(p); }\n";
-    static const char cluster[] =
-        "__global__ void __cluster_dims__(2, 1, 1) k(int *p) { *p = 1; }\n";
     const char *dir = t_tmpdir(), *cu = t_repo("tests/cuda/vector_add.cu");
     const char *o = t_printf("%s/v.o", dir), *exe = t_printf("%s/v x", dir);
     const char *p = t_printf("%s/v.ptx", dir);
@@ -552,15 +550,6 @@ TEST_WITHIN(brasscc_takes_the_flags_of_nvcc, 60)
     ck_assert_msg(r.exit == 1 &&
                       strstr(r.err, "cub/absent.cuh is not a part of Brass"),
                   "%d: %.300s", r.exit, r.err);
-    t_write(t_printf("%s/k.cu", dir), cluster, strlen(cluster));
-    t_exec(&r,
-           (const char *[]){t_repo("brasscc"), "-c", t_printf("%s/k.cu", dir),
-                            NULL},
-           NULL, 0);
-    ck_assert_msg(
-        r.exit == 1 &&
-            strstr(r.err, "several_blocks_in_a_cluster_are_not_supported"),
-        "%d: %.300s", r.exit, r.err);
     t_write(t_printf("%s/d.cu", dir), nested, strlen(nested));
     t_exec(&r,
            (const char *[]){t_repo("brasscc"), "-c", t_printf("%s/d.cu", dir),

@@ -704,6 +704,20 @@ TEST_WITHIN(cuda_13_runtime_that_is_inside, 120)
     ck_assert_msg(strstr(r.err, "-cudart shared") != NULL, "%s", r.err);
 }
 
+/* What nvcc has linked from -rdc=true has lost its PTX, whatever -gencode says. */
+TEST_WITHIN(cuda_13_kernels_that_nvcc_links, 120)
+{
+    t_proc r;
+
+    nvcc_makes("shared", "-rdc=true",
+               HEAD "int main() { add<<<1, 1>>>(NULL, 0, 0);\n"
+                    "IS(cudaGetLastError() == "
+                    "cudaErrorNoKernelImageForDevice);\nreturn bad; }\n",
+               &r);
+    ck_assert_msg(r.exit == 0, "%.1000s", r.out);
+    ck_assert_msg(strstr(r.err, "without -rdc=true") != NULL, "%s", r.err);
+}
+
 /* NVRTC asks the driver for a table of its own, and does without: nothing is said. */
 TEST_WITHIN(cuda_13_compiler_that_is_inside, 120)
 {

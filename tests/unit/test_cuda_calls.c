@@ -205,3 +205,29 @@ TEST(cuda_kernels_without_code_on_amd_are_interpreted)
     }
     end();
 }
+
+/* The runtime's last error is of its own calls, and a driver's call makes no context. */
+TEST(cuda_driver_calls_leave_no_trace)
+{
+    const CUDA_ARRAY_DESCRIPTOR wide = {8, 8, CU_AD_FORMAT_FLOAT, 1};
+    CUarray array;
+    CUcontext ctx;
+    CUdeviceptr p;
+
+    start();
+    ck_assert_int_eq(cuMemAlloc(&p, (size_t)1 << 60), CUDA_ERROR_OUT_OF_MEMORY);
+    ck_assert_int_eq(cuMemFree(77), CUDA_ERROR_INVALID_VALUE);
+    ck_assert_int_eq(cuStreamBeginCapture(NULL, CU_STREAM_CAPTURE_MODE_GLOBAL),
+                     CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    ck_assert_int_eq(cuArrayCreate(&array, &wide), CUDA_SUCCESS);
+    ck_assert_int_eq(cuCtxPopCurrent(&ctx), CUDA_SUCCESS);
+    ck_assert_int_eq(cuMemAlloc(&p, 4), CUDA_ERROR_INVALID_CONTEXT);
+    ck_assert_int_eq(cuCtxPushCurrent(ctx), CUDA_SUCCESS);
+    ck_assert_int_eq(cudaPeekAtLastError(), cudaSuccess);
+    ck_assert_int_eq(cudaFree((void *)77), cudaErrorInvalidValue);
+    ck_assert_int_eq(cuMemAlloc(&p, (size_t)1 << 60), CUDA_ERROR_OUT_OF_MEMORY);
+    ck_assert_int_eq(cuMemAlloc(&p, 4), CUDA_SUCCESS);
+    ck_assert_int_eq(cudaGetLastError(), cudaErrorInvalidValue);
+    ck_assert_int_eq(cudaGetLastError(), cudaSuccess);
+    end();
+}

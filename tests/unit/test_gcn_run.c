@@ -122,6 +122,29 @@ TEST(gcn_parameters_are_found_at_run_time)
             "add.u64 %d1, %d1, %d2; st.global.u32 [%d1], %r2; ret; }\n");
 }
 
+/* Addresses of shared memory have 32 bits: nvcc makes s[63 - t], of what is in front of
+ * s, so that the offset leads back. */
+TEST(gcn_shared_addresses_wrap)
+{
+    static const char *const how[] = {
+        "ld.shared.u32 %r2, [%r4+256];\n",
+        "atom.shared.add.u32 %r2, [%r4+256], 5;\n",
+        "cvt.s64.s32 %d4, %r4; ld.shared.u32 %r2, [%d4+256];\n",
+        "@%p1 ld.shared.u32 %r2, [%r4+256];\n"};
+
+    for (size_t k = 0; k < BR_COUNT(how); k++)
+        same_everywhere(t_printf(
+            "%s%s%s%s", TOP,
+            ".shared .align 4 .b8 s[256]; shl.b32 %r2, %r1, 2;\n"
+            "mov.u32 %r3, s; add.u32 %r4, %r3, %r2; mul.lo.u32 %r5, %r1, 77;\n"
+            "setp.lt.u32 %p2, %r1, 64; and.b32 %r6, %r1, 5;\n"
+            "setp.ne.u32 %p1, %r6, 1; @%p2 st.shared.u32 [%r4], %r5;\n"
+            "bar.sync 0; sub.u32 %r4, %r3, %r2; sub.u32 %r4, %r4, 4;\n"
+            "mov.u32 %r2, 3; @!%p2 bra E;\n",
+            how[k],
+            "E: add.u64 %d1, %d1, %d2; st.global.u32 [%d1], %r2; ret; }\n"));
+}
+
 TEST(gcn_a_block_has_a_number_of_warps)
 {
     same_everywhere(

@@ -190,6 +190,36 @@ TEST(answers_over_http_2_are_those_over_http_1)
     sk_close(&k);
 }
 
+/* Its body comes when it was told to go on. */
+TEST(who_expects_to_be_told_to_go_on_is_over_http_2)
+{
+    static const char *const expect[] = {"expect", "100-continue"};
+    static const char body[] = "{\"prompt\":\"a\"}";
+    br_str s = {0};
+    uint8_t status;
+    sk k;
+    int fd;
+    got g;
+
+    sk_open(&k, &(sk_config){0});
+    fd = connect_h2(&k);
+    ask(&s, 1, "POST /tokenize", "", expect);
+    s.n -= 9; /* not the empty frame */
+    sk_send(fd, s.at, s.n);
+    ck_assert(next(fd, HEADERS, &g));
+    ck_assert(g.id == 1 && !(g.flags & END_STREAM));
+    ck_assert_uint_ne((uint8_t)g.p[0], OK);
+    br_str_clear(&s);
+    frame(&s, DATA, 0, 1, body, 3);
+    frame(&s, DATA, END_STREAM, 1, body + 3, sizeof body - 4);
+    sk_send(fd, s.at, s.n);
+    ck_assert_ptr_nonnull(strstr(body_of(fd, 1, &status), "\"tokens\""));
+    ck_assert_uint_eq(status, OK);
+    br_str_fini(&s);
+    close(fd);
+    sk_close(&k);
+}
+
 TEST(pages_of_other_sites_may_not_ask_over_http_2)
 {
     static const char *const evil[] = {"origin", "http://evil.example"};

@@ -328,6 +328,30 @@ TEST(tools_that_are_not_called)
     sk_close(&k);
 }
 
+/* Not only what messages say: it is refused by its bytes, without being read. */
+TEST(calls_that_no_context_holds_are_not_read)
+{
+    br_str body = {0};
+    sk_answer a;
+    sk k;
+
+    sk_open(&k, &(sk_config){.template = TEMPLATE});
+    br_str_puts(&body,
+                "{\"messages\":[{\"role\":\"assistant\",\"content\":null,"
+                "\"tool_calls\":[{\"id\":\"c\",\"type\":\"function\","
+                "\"function\":{\"name\":\"bed\",\"arguments\":\"{");
+    for (int i = 0; i < 200000; i++)
+        br_str_printf(&body, "%s\\\"%d\\\":1", i ? "," : "", i);
+    br_str_puts(&body, "}\"}}]},{\"role\":\"user\",\"content\":\"Hi\"}]}");
+    a = sk_ask(&k, "POST /v1/chat/completions", "", br_str_z(&body));
+    ck_assert_msg(a.status == 400 &&
+                      strstr(a.body, " bytes; the context of ") &&
+                      strstr(a.body, "context_length_exceeded"),
+                  "%d %s", a.status, a.body);
+    br_str_fini(&body);
+    sk_close(&k);
+}
+
 /* The assistant's last message is the beginning of the answer: the prompt ends
  * with it, whatever the template puts behind messages. */
 TEST(the_last_message_goes_on)

@@ -593,6 +593,33 @@ TEST(bad_models_are_refused)
     }
 }
 
+TEST(rope_factors_that_divide_by_nothing_are_refused)
+{
+    static const float bad[] = {0, -1, NAN};
+    lk_case c = lk_get(lk_find("phi3-long"));
+    br_status st = {0};
+    br_gguf *g;
+    size_t at;
+
+    t_ok(br_gguf_open_mem(&g, c.file, c.file_n, &st), &st);
+    at = (size_t)((const char *)br_gguf_tensor_find(g,
+                                                    "rope_factors_long.weight")
+                      ->data -
+                  c.file);
+    br_gguf_close(g);
+    for (size_t i = 0; i < BR_COUNT(bad); i++) {
+        lk_run r;
+
+        memcpy(c.file + at + 3 * sizeof *bad, &bad[i], sizeof *bad);
+        ck_assert_int_eq(lk_open(&r, &c, NULL), BR_E_FORMAT);
+        ck_assert_str_eq(
+            r.st.msg, t_printf("rope_factors_long.weight: number 3 is %g, has "
+                               "to be above 0",
+                               (double)bad[i]));
+    }
+    lk_end();
+}
+
 TEST(cli_logits_writes_rows_of_f32)
 {
     lk_case c = lk_get(lk_find("mamba2"));

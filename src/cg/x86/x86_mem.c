@@ -34,6 +34,8 @@ bounds(gen *g, const br_kins *i, uint32_t site, unsigned bytes, uint32_t slow)
 
     if (i->imm)
         ei(g, BR_X_ADD64_I, br_x86_reg(RAX), i->imm);
+    if (i->imm && br_kmod(i->mods, BR_KF_SPACE) == BR_KM_SPACE_SHARED)
+        e2(g, BR_X_MOV32, RAX, RAX); /* an address there has 32 bits */
     if (align > 1) {
         ei(g, BR_X_TEST32_I, br_x86_reg(RAX), align - 1);
         ej(g, BR_X_JNE, slow);
