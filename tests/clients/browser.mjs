@@ -75,6 +75,15 @@ await check('Markdown becomes elements, HTML stays text', async () => {
   await close(page);
 });
 
+await check('no text of an answer is lost or stops the page', async () => {
+  const page = await open({ viewport: { width: 1100, height: 900 } });
+  const html = (s) => page.evaluate((t) => { const to = document.createElement('div'); markdown(to, t); return to.innerHTML; }, s);
+  assert.equal(await html('```ls -l``` lists\n\nall'), '<p><code>ls -l</code> lists</p><p>all</p>');
+  assert.ok((await html('```sh\nls\n```\nall')).endsWith('</pre><p>all</p>'));
+  assert.ok((await html('> '.repeat(20000) + 'deep')).includes('deep'));
+  await close(page);
+});
+
 await check('a small screen holds it all', async () => {
   const page = await open({ viewport: { width: 375, height: 667 }, deviceScaleFactor: 2 });
   await page.fill('#text', 'Tell me a story about a brave mouse named Pip.');
