@@ -84,6 +84,27 @@ await check('no text of an answer is lost or stops the page', async () => {
   await close(page);
 });
 
+await check('what went wrong is said', async () => {
+  const page = await open({ viewport: { width: 1100, height: 900 } });
+  const said = async (fulfil) => {
+    const n = await page.locator('.message.assistant').count();
+    await page.route('**/v1/chat/completions', fulfil);
+    await page.click('#text');
+    await page.keyboard.type('Hello');
+    await page.keyboard.press('Enter');
+    await page.waitForFunction((n) => document.querySelectorAll('.message.assistant').length > n && document.querySelector('#go').textContent === 'Send', n);
+    await page.unroute('**/v1/chat/completions');
+    return page.locator('.message.assistant').last().locator('.error').textContent();
+  };
+  assert.equal(await said((r) => r.fulfill({ status: 502, contentType: 'text/html', body: '<h1>502</h1>' })), 'no answer: HTTP 502 Bad Gateway');
+  assert.equal(await said((r) => r.fulfill({ status: 504, body: '' })), 'no answer: HTTP 504 Gateway Timeout');
+  assert.equal(await said((r) => r.fulfill({ status: 429, json: { error: { message: 'later' } } })), 'later');
+  assert.equal(await said((r) => r.abort('connectionrefused')), 'the server does not answer');
+  assert.equal(await said((r) => r.fulfill({ contentType: 'text/event-stream', body: 'data: {"choices":[{"delta":{"content":"Long"}}]}\n\n' })), 'the answer broke off');
+  await shot(page, 'errors');
+  await page.context().close();
+});
+
 await check('a small screen holds it all', async () => {
   const page = await open({ viewport: { width: 375, height: 667 }, deviceScaleFactor: 2 });
   await page.fill('#text', 'Tell me a story about a brave mouse named Pip.');
