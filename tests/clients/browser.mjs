@@ -105,6 +105,19 @@ await check('what went wrong is said', async () => {
   await page.context().close();
 });
 
+await check('Stop is there while the state is not', async () => {
+  const page = await open({ viewport: { width: 1100, height: 500 } });
+  await page.route('**/v1/chat/completions', () => {});
+  await page.route('**/state*', (r) => r.abort());
+  await page.click('.try button');
+  await page.click('#tab-live');
+  await page.waitForFunction(() => document.querySelector('#model').textContent.includes('does not answer'));
+  await page.click('#tab-chat');
+  await page.click('#go:not([disabled])', { timeout: 5000 });
+  await idle(page);
+  await page.context().close();
+});
+
 await check('a small screen holds it all', async () => {
   const page = await open({ viewport: { width: 375, height: 667 }, deviceScaleFactor: 2 });
   await page.fill('#text', 'Tell me a story about a brave mouse named Pip.');
