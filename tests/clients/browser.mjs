@@ -118,6 +118,19 @@ await check('Stop is there while the state is not', async () => {
   await page.context().close();
 });
 
+await check('code is copied without a clipboard, too', async () => {
+  const page = await open({ viewport: { width: 1100, height: 500 } });
+  await page.evaluate(() => {
+    document.addEventListener('copy', () => { document.title = String(getSelection()); });
+    Object.defineProperty(navigator, 'clipboard', { value: undefined }); /* as over http from elsewhere */
+    document.querySelector('#talk .column').append(codeBlock('int x;\nint y;'));
+  });
+  await page.click('.copy');
+  await page.waitForFunction(() => document.querySelector('.copy').textContent === 'copied');
+  assert.equal(await page.title(), 'int x; int y;');
+  await close(page);
+});
+
 await check('a small screen holds it all', async () => {
   const page = await open({ viewport: { width: 375, height: 667 }, deviceScaleFactor: 2 });
   await page.fill('#text', 'Tell me a story about a brave mouse named Pip.');
