@@ -71,6 +71,13 @@ for f in bin/brass lib/libbrass.a lib/libbrass.so include/brass/brass.h \
 done
 try "brass runs" "$usr/bin/brass" version
 try "version of brass.pc" test "$(pc --modversion)" = "$("$usr/bin/brass" version | sed -n '1s/brass //p')"
+config_names_all() { # that brass says it was built with
+    make -s config >"$tmp/config"
+    for lib in $("$usr/bin/brass" version | sed -n 's/^features [^ ]*//p'); do
+        grep -qE "^(lib)?$lib" "$tmp/config" || { echo "no line of $lib"; return 1; }
+    done
+}
+try "make config names all libraries" config_names_all
 try "no path of this machine inside" holds_no_path "$usr/bin/brass" \
     "$usr/lib/libbrass.a" "$usr"/lib/libbrass.so.*.* "$usr/lib/pkgconfig/brass.pc"
 for src in examples/*.c; do
