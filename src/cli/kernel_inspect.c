@@ -6,7 +6,10 @@
 #include "base/json.h"
 #include "cg/ptx/ptx.h"
 
+#include <elf.h>
 #include <string.h>
+
+enum { MACHINE_CUDA = 190, MACHINE_AMDGPU = 224 }; /* not in every elf.h */
 
 static bool
 is_kir(const char *bytes, size_t n)
@@ -20,6 +23,20 @@ is_ptx(const char *bytes, size_t n)
     return !br_zrt_is(bytes, n) && !is_kir(bytes, n);
 }
 
+/* What compilers make beside PTX, by the machine that an ELF file names. */
+static br_code
+refuse_elf(const char *bytes, br_status *st)
+{
+    unsigned machine = (uint8_t)bytes[18] | (unsigned)(uint8_t)bytes[19] << 8;
+
+    if (machine == MACHINE_AMDGPU)
+        return br_fail(st, BR_E_FORMAT,
+                       "a code object, not PTX; brass gcn disasm and brass gcn "
+                       "sim take it");
+    return br_fail(st, BR_E_FORMAT, "machine code (ELF), not PTX%s",
+                   machine == MACHINE_CUDA ? "; nvcc -ptx makes that" : "");
+}
+
 static br_code
 read_module(br_cli *cli, char *bytes, size_t n, br_kir **out, br_kcode **code,
             br_status *st)
@@ -31,6 +48,8 @@ read_module(br_cli *cli, char *bytes, size_t n, br_kir **out, br_kcode **code,
         c = br_kernel_zrt(cli, bytes, n, out, code, st);
     else if (is_kir(bytes, n))
         c = br_kir_parse(out, bytes, n, st);
+    else if (n >= EI_NIDENT + 4 && memcmp(bytes, ELFMAG, SELFMAG) == 0)
+        c = refuse_elf(bytes, st);
     else
         c = br_ptx_parse(out, bytes, n, &opts, st);
     return c == BR_OK ? c : br_prefix(st, "%s", cli->args[0]);

@@ -289,6 +289,27 @@ TEST(kernel_inspect_and_compile_show_a_file)
     ck_assert_int_eq(r.exit, 5);
 }
 
+TEST(kernel_files_that_are_machine_code_are_named)
+{
+    const char *co = t_printf("%s/x.co", t_tmpdir());
+    char cubin[64] = "\177ELF";
+    t_proc r;
+
+    t_run(&r, "kernel", "compile", compilers[0], "--target", "gfx1201", "-o",
+          co);
+    ck_assert_msg(r.exit == 0, "%s", r.err);
+    t_run(&r, "kernel", "inspect", co);
+    ck_assert_int_eq(r.exit, 3);
+    ck_assert_msg(strstr(r.err, "x.co: a code object, not PTX; brass gcn"),
+                  "%s", r.err);
+    cubin[18] = (char)190;
+    t_write(co, cubin, sizeof cubin);
+    t_run(&r, "kernel", "run", co);
+    ck_assert_int_eq(r.exit, 3);
+    ck_assert_msg(strstr(r.err, "x.co: machine code (ELF), not PTX; nvcc -ptx"),
+                  "%s", r.err);
+}
+
 /* A comparison that a later block of a line of threads needs, beside another
  * that the block ends with. */
 TEST(kernel_diff_keeps_comparisons_for_later)
