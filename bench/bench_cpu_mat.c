@@ -207,17 +207,36 @@ wanted(int argc, char **argv, const char *name)
     return argc == 1;
 }
 
+static const int types[] = {BR_Q_Q8_0, BR_Q_Q4_0, BR_Q_Q4_K, BR_Q_Q6_K,
+                            BR_Q_BF16, BR_Q_F16,  BR_Q_F32,  BR_Q_Q5_K,
+                            BR_Q_Q4_1, BR_Q_Q5_0, BR_Q_Q5_1, BR_Q_IQ4_NL,
+                            BR_Q_MXFP4};
+
+/* A name that is none would be a table without a row. */
+static bool
+known(const char *name)
+{
+    for (size_t i = 0; i < BR_COUNT(types); i++)
+        if (strcmp(name, br_qinfo_of(types[i])->name) == 0)
+            return true;
+    return false;
+}
+
 int
 main(int argc, char **argv)
 {
-    static const int types[] = {BR_Q_Q8_0, BR_Q_Q4_0, BR_Q_Q4_K, BR_Q_Q6_K,
-                                BR_Q_BF16, BR_Q_F16,  BR_Q_F32,  BR_Q_Q5_K,
-                                BR_Q_Q4_1, BR_Q_Q5_0, BR_Q_Q5_1, BR_Q_IQ4_NL,
-                                BR_Q_MXFP4};
     char name[128];
     br_rng rng;
 
     pick(&argc, &argv);
+    for (int i = 1; i < argc; i++)
+        if (!known(argv[i])) {
+            fprintf(stderr,
+                    "bench_cpu_mat: no format with kernels, and no ISA of this "
+                    "machine: '%s'\n",
+                    argv[i]);
+            return 2;
+        }
     pool = get(POOL);
     acts = get((size_t)MAX_ROWS * (8192 * 4 + 64));
     x = get(8192 * 4 + 64);

@@ -602,6 +602,16 @@ asked(const char *name, int argc, char **argv)
     return argc == 1;
 }
 
+/* A name that is none would be a table without a row. */
+static bool
+known(const char *name)
+{
+    for (size_t i = 0; i < BR_COUNT(programs); i++)
+        if (strcmp(name, programs[i].name) == 0)
+            return true;
+    return strstr(name, ".json") != NULL;
+}
+
 static void
 show_file(const char *path)
 {
@@ -618,6 +628,11 @@ int
 main(int argc, char **argv)
 {
     br_mem_hook(counted, NULL);
+    for (int i = 1; i < argc; i++)
+        if (!known(argv[i])) {
+            fprintf(stderr, "bench_prog: no program '%s'\n", argv[i]);
+            return 2;
+        }
     machine();
     printf("%-14s %7s %9s %9s %9s %9s %11s\n", "program", "tasks", "load ms",
            "check ms", "cpu ms", "ns/task", "scratch MiB");
