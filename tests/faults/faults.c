@@ -84,6 +84,11 @@ TEST(fault_golden_text)
     t_golden("tests/faults/fault.txt", "one\nzwei\nthree\n");
 }
 
+TEST(fault_golden_letter)
+{
+    t_golden("tests/faults/fault.txt", "one\ntow\nthree\n");
+}
+
 TEST(fault_golden_absent)
 {
     t_golden("tests/faults/absent.txt", "");

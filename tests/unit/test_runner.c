@@ -81,6 +81,7 @@ TEST(runner_reports_bad_memory)
 TEST(runner_shows_golden_differences)
 {
     must_fail("fault_golden_text", "-two\n+zwei\n");
+    must_fail("fault_golden_letter", "-two\n+tow\n"); /* as long */
     must_fail("fault_golden_absent", "make golden-update");
 }
 
