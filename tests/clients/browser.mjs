@@ -105,6 +105,21 @@ await check('what went wrong is said', async () => {
   await page.context().close();
 });
 
+await check('a seed goes with all its digits', async () => {
+  const page = await open({ viewport: { width: 1100, height: 500 } });
+  await page.click('#more');
+  await page.fill('#k-max_tokens', '3');
+  for (const [seed, sent] of [['1234567890123456789', '1234567890123456789'], ['007', '7'], ['1e3', '1000']]) {
+    await page.fill('#k-seed', seed);
+    await page.fill('#text', 'What is {"seed":"12"}?');
+    const [asked] = await Promise.all([page.waitForRequest('**/v1/chat/completions'), page.click('#go')]);
+    assert.ok(asked.postData().endsWith(`"max_tokens":3,"seed":${sent}}`), asked.postData());
+    assert.equal(JSON.parse(asked.postData()).messages.at(-1).content, 'What is {"seed":"12"}?');
+    await idle(page);
+  }
+  await close(page);
+});
+
 await check('Stop is there while the state is not', async () => {
   const page = await open({ viewport: { width: 1100, height: 500 } });
   await page.route('**/v1/chat/completions', () => {});
