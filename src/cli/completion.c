@@ -6,17 +6,21 @@
 
 #include <string.h>
 
+static bool
+takes(const br_cmd *cmd, size_t i)
+{
+    for (const uint16_t *t = cmd->takes; *t < BR_OPT_COUNT; t++)
+        if (*t == i)
+            return true;
+    return br_cli_option_rows[i].global;
+}
+
 static void
 flags_of(FILE *f, const br_cmd *cmd)
 {
-    for (size_t i = 0; i < BR_OPT_COUNT; i++) {
-        bool taken = br_cli_option_rows[i].global;
-
-        for (const uint16_t *t = cmd->takes; *t < BR_OPT_COUNT; t++)
-            taken |= *t == i;
-        if (taken)
+    for (size_t i = 0; i < BR_OPT_COUNT; i++)
+        if (takes(cmd, i))
             fprintf(f, " --%s", br_cli_option_rows[i].name);
-    }
 }
 
 static void
@@ -34,16 +38,37 @@ words_of(FILE *f, const char *group)
         fprintf(f, " %s", br_cli_page(i));
 }
 
-/* --log-level) choices='error warn info debug trace' ;; */
+static bool
+shares_its_name(size_t i)
+{
+    for (size_t k = 0; k < BR_OPT_COUNT; k++)
+        if (k != i &&
+            strcmp(br_cli_option_rows[k].name, br_cli_option_rows[i].name) == 0)
+            return true;
+    return false;
+}
+
+/* *' --log-level') ...; an option that is another one elsewhere (--target) by
+ * the commands that take it: 'kernel compile '*' --target') ... */
 static void
 choices_of(FILE *f)
 {
     for (size_t i = 0; i < BR_OPT_COUNT; i++) {
         const br_option *r = &br_cli_option_rows[i];
+        const char *before = "    ";
 
         if (r->type != BR_OPTION_ENUM)
             continue;
-        fprintf(f, "    --%s) COMPREPLY=($(compgen -W '", r->name);
+        if (!shares_its_name(i))
+            fprintf(f, "%s*' --%s'", before, r->name);
+        else
+            for (size_t c = 0; c < br_cli_cmd_count(); c++)
+                if (takes(br_cli_cmd(c), i)) {
+                    fprintf(f, "%s'%s '*' --%s'", before, br_cli_cmd(c)->words,
+                            r->name);
+                    before = "|";
+                }
+        fputs(") COMPREPLY=($(compgen -W '", f);
         for (const char *p = r->choices; *p; p++)
             fputc(*p == '|' ? ' ' : *p, f);
         fputs("' -- \"$cur\")); return ;;\n", f);
@@ -58,7 +83,7 @@ bash_script(FILE *f)
           "    local before=${COMP_WORDS[COMP_CWORD-1]}\n"
           "    [[ $cur == = ]] && cur=\n"
           "    [[ $before == = ]] && before=${COMP_WORDS[COMP_CWORD-2]}\n"
-          "    case $before in\n",
+          "    case \"${COMP_WORDS[*]:1:COMP_CWORD} $before\" in\n",
           f);
     choices_of(f);
     fputs("    esac\n"

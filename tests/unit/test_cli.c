@@ -480,6 +480,13 @@ TEST(cli_completion_offers_what_fits)
     completes(script, "brass version --log-format = j", "json");
     completes(script, "brass version --log-format =", "text json");
     completes(script, "brass help vers", "version");
+    /* The same name, another option. */
+    completes(script, "brass run m --tier a", "auto amd amd-t1 amd-t2");
+    completes(script, "brass prog run m --tier a", "amd amd-t1 amd-t2");
+    completes(script, "brass kernel bench x --on ",
+              "interp x86-64 x86-64-avx2");
+    completes(script, "brass kernel compile x --target = k", "kir");
+    completes(script, "brass prog lower x --target ", "");
 }
 
 /* ---- the process --------------------------------------------------------- */
