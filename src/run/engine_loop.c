@@ -40,12 +40,14 @@ change_tenant(br_engine *e, uint32_t id)
     bare.reserved_kv_pages = 0;
     if (t->known && br_sched_tenant_set(e->sched, id, &t->q, NULL) == BR_OK)
         return true;
-    /* Pages promised to others are in the way: it begins without its own. */
+    /* Pages promised to others are in the way: it begins without its own. So does one
+     * that is dropped already: its requests come in, too, before they are cancelled. */
+    if (!i.known && (t->known || t->n_waiting))
+        return br_sched_tenant_set(e->sched, id, &bare, NULL) != BR_OK;
     if (t->known)
-        return !i.known &&
-               br_sched_tenant_set(e->sched, id, &bare, NULL) != BR_OK;
+        return false;
     cancel_all_of(e, id);
-    if (i.n_queued + i.n_running + i.n_parked)
+    if (t->n_waiting + i.n_queued + i.n_running + i.n_parked)
         return false;
     br_sched_tenant_drop(e->sched, id);
     return true;

@@ -1,0 +1,62 @@
+/* test_engine_threads.c - what other threads do to an engine in the midst of a step.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "engine_kit.h"
+
+#include "base/thread.h"
+
+#include <stdatomic.h>
+
+static atomic_bool begun, go;
+
+/* The engine's thread stays here until `go`: what the test does it finds at once. */
+static bool
+waits_to_go(void *ctx, float *logits, int32_t n_vocab)
+{
+    (void)ctx, (void)logits, (void)n_vocab;
+    atomic_store(&begun, true);
+    while (!atomic_load(&go))
+        br_sleep_ns(100000);
+    return true;
+}
+
+static void
+submit(ek *k, ek_req *r, uint32_t tenant)
+{
+    br_request_desc d;
+
+    ek_prompt(r, 20, tenant);
+    d = ek_desc(r, 30);
+    d.tenant = tenant;
+    if (tenant == BR_TENANT_LOCAL)
+        d.hook.mask = waits_to_go;
+    ek_submit(k, r, &d);
+}
+
+/* Tenant 1 is known to the engine's thread when its request comes, tenant 2 is not. */
+TEST(engine_cancels_who_arrived_with_a_tenant_that_is_dropped)
+{
+    ek k;
+    static ek_req r[3];
+    ek_req *all[] = {&r[0], &r[1], &r[2]};
+    br_quota q = br_quota_defaults();
+    br_status st = {0};
+
+    ek_open(&k, (br_lm_fake_config){0}, (br_engine_config){0});
+    q.reserved_kv_pages = 4;
+    t_ok(br_engine_tenant_set(k.e, 1, &q, &st), &st);
+    submit(&k, &r[0], BR_TENANT_LOCAL);
+    while (!atomic_load(&begun))
+        br_sleep_ns(100000);
+    t_ok(br_engine_tenant_set(k.e, 2, &q, &st), &st);
+    for (uint32_t t = 1; t < 3; t++) {
+        submit(&k, &r[t], t);
+        br_engine_tenant_drop(k.e, t);
+    }
+    atomic_store(&go, true);
+    ek_await(&k, all, 3);
+    ck_assert_int_eq(r[0].usage.finish, BR_FINISH_LENGTH);
+    for (int i = 1; i < 3; i++)
+        ck_assert_int_eq(r[i].usage.finish, BR_FINISH_CANCELLED);
+    ek_close(&k);
+}
