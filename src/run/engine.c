@@ -417,10 +417,11 @@ give(const br_engine *e, const out_rec *rec)
         .text = {(const char *)(lp + rec->head.n_logprobs), rec->n_text},
         .error = ""};
 
-    if (r->scores && r->n_scored == r->n_prompt &&
-        (o.kind == BR_OUTPUT_TOKEN
+    /* with any other record they are the engine's yet */
+    if ((o.kind == BR_OUTPUT_TOKEN
              ? o.head.generated_pos == 0
-             : o.kind == BR_OUTPUT_END && r->n_tokens == r->n_prompt)) {
+             : o.kind == BR_OUTPUT_END && r->n_tokens == r->n_prompt) &&
+        r->scores && r->n_scored == r->n_prompt) {
         o.prompt = r->scores;
         o.n_prompt = r->n_prompt;
         o.row = 1 + (uint32_t)r->d.sample.n_logprobs;

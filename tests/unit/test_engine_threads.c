@@ -60,3 +60,24 @@ TEST(engine_cancels_who_arrived_with_a_tenant_that_is_dropped)
         ck_assert_int_eq(r[i].usage.finish, BR_FINISH_CANCELLED);
     ek_close(&k);
 }
+
+/* A prompt's logprobs are made while it is told how much of it was read. */
+TEST(engine_scores_a_prompt_and_says_how_far_it_is)
+{
+    ek k;
+    static ek_req r;
+    ek_req *all[] = {&r};
+    br_request_desc d;
+
+    ek_open(&k, (br_lm_fake_config){.chunk = 16, .step_ns = 200000},
+            (br_engine_config){0});
+    ek_prompt(&r, 300, 1);
+    d = ek_desc(&r, 3);
+    ek_score(&r, &d);
+    d.progress = true;
+    ek_submit(&k, &r, &d);
+    ek_await(&k, all, 1);
+    ck_assert_uint_eq(r.n_scores, r.n_prompt);
+    ck_assert_uint_gt(r.n_events, 3 + 1);
+    ek_close(&k);
+}
