@@ -30,12 +30,12 @@ typedef struct request {
     float *embedding;
     atomic_bool cancel, held;
     uint32_t slot, live_at;
-    bool unsent;  /* its latest token is not in the ring yet */
-    bool moved;   /* PREEMPTED is not in the ring yet */
-    bool closed;  /* piece is the last one */
-    bool suspect; /* was in a step that failed */
-    bool is_held; /* as the scheduler knows it */
-    bool owed;    /* its latest token is in e->owed */
+    uint32_t suspect; /* so many tokens were fed in a step that failed; or 0 */
+    bool unsent;      /* its latest token is not in the ring yet */
+    bool moved;       /* PREEMPTED is not in the ring yet */
+    bool closed;      /* piece is the last one */
+    bool is_held;     /* as the scheduler knows it */
+    bool owed;        /* its latest token is in e->owed */
     int64_t submitted_ns, admitted_ns, first_ns, last_ns, stuck_ns;
     int64_t behind_ns; /* in this slot, less the time in which it was not */
     br_usage usage;

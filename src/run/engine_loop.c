@@ -8,7 +8,8 @@
  *
  * A step that fails does not say whose fault it was. All that were in it lose
  * their slots and what they were fed, and from then on each runs alone until
- * it has passed a step: the one that fails alone is the one that ends.
+ * it has passed the place where it was: the one that fails alone is the one that
+ * ends.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "run/engine_int.h"
@@ -432,6 +433,13 @@ next_request(const br_plan *p, uint32_t t)
     return i;
 }
 
+/* Tokens that row t's request has in its slot behind it. */
+static uint32_t
+fed_by(const br_step *s, uint32_t t)
+{
+    return (uint32_t)s->position[t] + 1;
+}
+
 static void
 step_failed(br_engine *e, const br_plan *p, const br_status *st)
 {
@@ -441,11 +449,12 @@ step_failed(br_engine *e, const br_plan *p, const br_status *st)
         br_engine_fail(e, request_of(e, p->row_handle[0]), st);
         return;
     }
-    for (uint32_t t = 0; t < n; t = next_request(p, t)) {
+    for (uint32_t t = 0, next; t < n; t = next) {
         request *r = request_of(e, p->row_handle[t]);
 
+        next = next_request(p, t);
         e->n_suspects += !r->suspect;
-        r->suspect = true;
+        r->suspect = BR_MAX(r->suspect, fed_by(&p->step, next - 1));
         br_sched_preempt(e->sched, p->row_handle[t], true);
         tell_preempted(e, r);
     }
@@ -513,8 +522,10 @@ step_passed(br_engine *e, const br_plan *p, bool drawn, int64_t ns)
             br_engine_tell(e);
         if (t >= p->n_decode && t + 1 == next_request(p, t))
             br_engine_progress(e, r); /* behind its last row */
-        e->n_suspects -= r->suspect;
-        r->suspect = false;
+        if (r->suspect && fed_by(&p->step, t) >= r->suspect) {
+            e->n_suspects--;
+            r->suspect = 0;
+        }
         if (r->sum)
             pool(e, r, &p->step, t);
         if (!p->step.want[t])

@@ -184,7 +184,7 @@ br_engine_finish(br_engine *e, request *r, br_finish why)
                                          .ns = r->usage.decode_ns});
     e->live[r->live_at] = e->live[--e->n_live];
     e->live[r->live_at]->live_at = r->live_at;
-    e->n_suspects -= r->suspect;
+    e->n_suspects -= r->suspect != 0;
     e->now.n_done++;
     e->now.n_cancelled += why == BR_FINISH_CANCELLED;
     e->now.n_failed += why == BR_FINISH_FAILED;
