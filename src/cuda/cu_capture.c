@@ -36,6 +36,39 @@ bc_graph_spoil(cudaGraph_t g, cudaError_t e)
     return e;
 }
 
+/* The legacy stream would wait for every blocking stream: while one captures there is
+ * nothing that it can be asked. */
+static bool
+is_barred(const struct CUstream_st *s, bool spoil)
+{
+    bool found = false;
+
+    for (struct CUstream_st *k = bc_rt.streams; k && s == &bc_rt.null;
+         k = k->next)
+        if (k->blocking && k->capture) {
+            k->capture->broken |= spoil;
+            found = true;
+        }
+    return found;
+}
+
+cudaError_t
+bc_graph_implicit(const struct CUstream_st *s)
+{
+    return is_barred(s, true) ? cudaErrorStreamCaptureImplicit : cudaSuccess;
+}
+
+cudaError_t
+bc_device_sync(void)
+{
+    bool found = false;
+
+    for (struct CUstream_st *k = bc_rt.streams; k; k = k->next)
+        if (k->capture)
+            k->capture->broken = found = true;
+    return found ? cudaErrorStreamCaptureUnsupported : bc_wait_all();
+}
+
 cudaError_t
 bc_graph_capture(struct CUstream_st *s, void *payload)
 {
@@ -258,6 +291,8 @@ bc_capture_info(cudaStream_t hs, cudaStreamCaptureStatus *status,
     if (!s || !status)
         return s ? cudaErrorInvalidValue : cudaErrorInvalidResourceHandle;
     *status = cudaStreamCaptureStatusNone;
+    if (is_barred(s, false))
+        return cudaErrorStreamCaptureImplicit;
     if (!s->capture)
         return cudaSuccess;
     *status = s->capture->broken ? cudaStreamCaptureStatusInvalidated

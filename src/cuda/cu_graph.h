@@ -110,6 +110,8 @@ cudaError_t bc_graph_join(struct CUstream_st *s, struct CUevent_st *e);
 void bc_graph_drop(struct CUstream_st *s); /* its capture ends with nothing */
 /* What a capture cannot have was asked for: e, and nothing will come of it. */
 cudaError_t bc_graph_spoil(cudaGraph_t g, cudaError_t e);
+/* Of what uses the legacy stream while a blocking stream captures: that is spoiled. */
+cudaError_t bc_graph_implicit(const struct CUstream_st *s);
 /* The node goes, so nothing that is captured comes after it. */
 void bc_graph_forget(cudaGraphNode_t node);
 /* cudaGraphEdgeData: two ports, a type and room. What is not zero asks for a launch

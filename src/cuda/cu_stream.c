@@ -173,11 +173,21 @@ null_rule(struct CUstream_st *s, bc_op *o)
 cudaError_t
 bc_issue(struct CUstream_st *s, void *payload)
 {
+    cudaError_t e = bc_graph_implicit(s);
+
+    if (e != cudaSuccess) {
+        bc_op_free(payload);
+        return e;
+    }
+    return s->capture ? bc_graph_capture(s, payload) : bc_queue(s, payload);
+}
+
+cudaError_t
+bc_queue(struct CUstream_st *s, void *payload)
+{
     bc_op *o = bc_op_of(payload);
     br_status st = {0};
 
-    if (s->capture)
-        return bc_graph_capture(s, payload);
     if (!s->tail)
         s->tail = &s->head;
     if (!null_rule(s, o)) {
@@ -223,9 +233,13 @@ cudaError_t
 bc_stream_sync(cudaStream_t h)
 {
     struct CUstream_st *s = bc_stream_of(h);
+    cudaError_t e;
 
     if (!s)
         return cudaErrorInvalidResourceHandle;
+    e = bc_graph_implicit(s);
+    if (e != cudaSuccess)
+        return e;
     if (s->capture)
         return bc_graph_spoil(s->capture, cudaErrorStreamCaptureUnsupported);
     /* The null stream is done when what it would wait for is. */
@@ -314,9 +328,13 @@ cudaError_t
 bc_stream_query(cudaStream_t h)
 {
     struct CUstream_st *s = bc_stream_of(h);
+    cudaError_t e;
 
     if (!s)
         return cudaErrorInvalidResourceHandle;
+    e = bc_graph_implicit(s);
+    if (e != cudaSuccess)
+        return e;
     if (s->capture)
         return bc_graph_spoil(s->capture, cudaErrorStreamCaptureUnsupported);
     if (bc_rt.sticky)

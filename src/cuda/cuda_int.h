@@ -138,9 +138,12 @@ extern _Thread_local bool bc_own_null;
 struct CUstream_st *bc_stream_of(cudaStream_t s);
 /* Takes the payload, whatever happens. With the lock held. */
 cudaError_t bc_issue(struct CUstream_st *s, void *payload);
+/* The same of what nobody asked for, so that no capture has to do with it. */
+cudaError_t bc_queue(struct CUstream_st *s, void *payload);
 /* Waits and tells what is wrong with the device; the lock is let go of. */
 cudaError_t bc_stream_sync(cudaStream_t s);
 cudaError_t bc_wait_all(void);
+cudaError_t bc_device_sync(void); /* the same as a program asks for it */
 cudaError_t bc_wait_seq(struct CUstream_st *s, uint64_t seq);
 void bc_streams_end(void);
 bool bc_done(const bc_wait *w);

@@ -312,7 +312,7 @@ cuCtxSynchronize_v2(CUcontext ctx)
 CUresult
 cuCtxSynchronize(void)
 {
-    BD_API(bc_wait_all());
+    BD_API(bc_device_sync());
 }
 
 /* ---- streams, events ---------------------------------------------------- */

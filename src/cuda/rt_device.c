@@ -128,7 +128,7 @@ cudaDeviceGetAttribute(int *value, cudaDeviceAttr attr, int device)
 cudaError_t
 cudaDeviceSynchronize(void)
 {
-    BC_API(bc_wait_all());
+    BC_API(bc_device_sync());
 }
 
 cudaError_t

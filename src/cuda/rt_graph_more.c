@@ -23,7 +23,7 @@ let_go(cudaUserObject_t o)
         return;
     payload = bc_host_op(o->destroy, o->user);
     if (payload)
-        (void)bc_issue(&bc_rt.null, payload);
+        (void)bc_queue(&bc_rt.null, payload);
     br_free(o);
 }
 

@@ -146,6 +146,71 @@ TEST(cuda_captures_are_spoiled_by_who_waits)
     end();
 }
 
+/* The legacy stream would wait for a blocking stream, which cannot be while that one
+ * captures: it takes nothing, and what it is asked for spoils the capture. Whether it
+ * captures may be asked. Streams that do not block have nothing to do with it. */
+TEST(cuda_legacy_stream_is_of_no_use_beside_a_capture)
+{
+    cudaStreamCaptureStatus status;
+    cudaStream_t s;
+    cudaGraph_t g;
+    void *p;
+
+    start();
+    ck_assert_int_eq(cudaMalloc(&p, 4), cudaSuccess);
+    for (int k = 0; k < 12; k++) {
+        const int what = k % 6;
+        const bool blocking = k < 6, spoilt = blocking && what != 5;
+
+        ck_assert_int_eq(
+            cudaStreamCreateWithFlags(&s, blocking ? 0 : cudaStreamNonBlocking),
+            cudaSuccess);
+        ck_assert_int_eq(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal),
+                         cudaSuccess);
+        ck_assert_int_eq(what == 0   ? cudaMemset(p, 0, 4)
+                         : what == 1 ? cudaMemsetAsync(p, 0, 4, 0)
+                         : what == 2 ? cudaStreamSynchronize(0)
+                         : what == 3 ? cudaStreamQuery(cudaStreamLegacy)
+                         : what == 4 ? cudaMemcpy(&g, p, 4, cudaMemcpyDefault)
+                                     : cudaStreamIsCapturing(0, &status),
+                         blocking ? cudaErrorStreamCaptureImplicit
+                                  : cudaSuccess);
+        ck_assert_int_eq(cudaStreamEndCapture(s, &g),
+                         spoilt ? cudaErrorStreamCaptureInvalidated
+                                : cudaSuccess);
+        if (!spoilt)
+            ck_assert_int_eq(cudaGraphDestroy(g), cudaSuccess);
+        ck_assert_int_eq(cudaMemset(p, 0, 4), cudaSuccess);
+        ck_assert_int_eq(cudaStreamDestroy(s), cudaSuccess);
+    }
+    end();
+}
+
+/* Nor can the whole device be waited for while any of its streams captures. */
+TEST(cuda_captures_are_spoiled_by_who_waits_for_the_device)
+{
+    cudaStream_t s;
+    cudaGraph_t g;
+
+    start();
+    for (int k = 0; k < 4; k++) {
+        ck_assert_int_eq(
+            cudaStreamCreateWithFlags(&s, k & 1 ? cudaStreamNonBlocking : 0),
+            cudaSuccess);
+        ck_assert_int_eq(
+            cudaStreamBeginCapture(s, cudaStreamCaptureModeRelaxed),
+            cudaSuccess);
+        ck_assert_int_eq(k < 2 ? (int)cudaDeviceSynchronize()
+                               : (int)cuCtxSynchronize(),
+                         cudaErrorStreamCaptureUnsupported);
+        ck_assert_int_eq(cudaStreamEndCapture(s, &g),
+                         cudaErrorStreamCaptureInvalidated);
+        ck_assert_int_eq(cudaDeviceSynchronize(), cudaSuccess);
+        ck_assert_int_eq(cudaStreamDestroy(s), cudaSuccess);
+    }
+    end();
+}
+
 /* Why PTX was refused is in the buffer that the program has for it, as far as it goes. */
 TEST(cuda_logs_why_ptx_is_refused)
 {
