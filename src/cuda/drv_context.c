@@ -218,10 +218,12 @@ cuCtxPopCurrent_v2(CUcontext *ctx)
 
     if (e)
         return e;
-    if (depth)
+    if (depth) {
         depth--;
-    else
-        bc_touched = false; /* the runtime's own went */
+    } else { /* the runtime's own went; what it began stays */
+        bc_touched = false;
+        atomic_store_explicit(&started, true, memory_order_relaxed);
+    }
     if (ctx)
         *ctx = &the_context;
     return CUDA_SUCCESS;

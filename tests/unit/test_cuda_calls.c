@@ -211,6 +211,22 @@ TEST(cuda_captures_are_spoiled_by_who_waits_for_the_device)
     end();
 }
 
+/* The runtime begins what the driver has, which a context that is popped leaves so. */
+TEST(cuda_driver_is_begun_without_a_context)
+{
+    CUcontext ctx;
+    CUdeviceptr p;
+
+    ck_assert_int_eq(cuCtxPopCurrent(&ctx), CUDA_ERROR_NOT_INITIALIZED);
+    ck_assert_int_eq(cudaFree(NULL), cudaSuccess);
+    ck_assert_int_eq(cuCtxPopCurrent(&ctx), CUDA_SUCCESS);
+    ck_assert_int_eq(cuCtxPopCurrent(&ctx), CUDA_ERROR_INVALID_CONTEXT);
+    ck_assert_int_eq(cuMemAlloc(&p, 4), CUDA_ERROR_INVALID_CONTEXT);
+    ck_assert_int_eq(cudaFree(NULL), cudaSuccess);
+    ck_assert_int_eq(cuMemAlloc(&p, 4), CUDA_SUCCESS);
+    end();
+}
+
 /* Why PTX was refused is in the buffer that the program has for it, as far as it goes. */
 TEST(cuda_logs_why_ptx_is_refused)
 {
