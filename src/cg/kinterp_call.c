@@ -4,6 +4,7 @@
 #include "cg/kprint.h"
 #include "cg/x86/x86_int.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { HEAP_BYTES = 8 << 20 };
@@ -177,6 +178,7 @@ typedef struct printed {
     ki_run *r;
     ki_warp *w;
     uint64_t at; /* of the next argument */
+    unsigned n;  /* so many were there */
 } printed;
 
 static bool
@@ -189,6 +191,7 @@ next_arg(void *ctx, bool wide, uint64_t *v)
     at = ki_at(p->r, p->w, 0, p->at, wide ? 8 : 4, KI_READ);
     *v = at ? ki_load(at, wide ? 8 : 4) : 0;
     p->at += wide ? 8 : 4;
+    p->n++;
     return at != NULL;
 }
 
@@ -197,18 +200,27 @@ next_text(void *ctx, uint64_t v, char *buf, size_t size)
 {
     printed *p = ctx;
 
-    return string_at(p->r, p->w, v, buf, size);
+    if (v)
+        return string_at(p->r, p->w, v, buf, size);
+    snprintf(buf, size, "(null)");
+    return true;
 }
 
+/* What it returns is CUDA's: so many arguments, not characters; -1: no format. */
 static br_code
-host_print(ki_run *r, ki_warp *w, const uint64_t *a)
+host_print(ki_run *r, ki_warp *w, const uint64_t *a, uint64_t *res)
 {
     char f[BR_KPRINT_MAX];
     br_str out = {0};
-    printed p = {r, w, a[1]};
+    printed p = {.r = r, .w = w, .at = a[1]};
     br_kprint_from from = {next_arg, next_text, &p};
-    bool ok = string_at(r, w, a[0], f, sizeof f) && br_kprint(&out, f, &from);
+    bool ok;
 
+    *res = UINT64_MAX;
+    if (!a[0])
+        return BR_OK;
+    ok = string_at(r, w, a[0], f, sizeof f) && br_kprint(&out, f, &from);
+    *res = p.n;
     if (ok && r->l->print && out.n)
         r->l->print(r->l->arg, out.at, out.n);
     ok = ok && !out.oom;
@@ -317,7 +329,7 @@ host(ki_run *r, ki_warp *w, const br_kfn *fn, const br_kins *i, uint32_t exec)
                 a[n++] = ki_load(v, BR_MIN(p->bytes, 8u));
         }
         if (br_text_is(fn->name, "vprintf"))
-            code = host_print(r, w, a);
+            code = host_print(r, w, a, &res);
         else if (br_text_is(fn->name, "malloc"))
             code = host_malloc(r, a[0], &res);
         else if (br_text_is(fn->name, "__assertfail"))

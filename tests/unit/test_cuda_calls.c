@@ -227,6 +227,43 @@ TEST(cuda_driver_is_begun_without_a_context)
     end();
 }
 
+/* printf of a kernel returns how many arguments it had, -1 without a format; a text that
+ * is no address is none. This one prints nothing. */
+TEST(cuda_printf_counts_its_arguments)
+{
+    CUdeviceptr out;
+    void *params[] = {&out};
+    CUfunction f;
+    int got[2];
+
+    start();
+    f = kernel(HEAD ".extern .func (.param .b32 r) vprintf(.param .b64 f, "
+                    ".param .b64 a);\n"
+                    /* "%.0s%.0d" */
+                    ".global .b8 text[9] = {37,46,48,115,37,46,48,100,0};\n"
+                    ".visible .entry k(.param .u64 out) {\n"
+                    ".local .align 8 .b8 args[16]; .reg .b64 %o, %f, %a, %n; "
+                    ".reg .b32 %r; mov.u64 %n,0; ld.param.u64 %o,[out];\n"
+                    "st.local.u64 [args],%n; st.local.u64 [args+8],%n;\n"
+                    "mov.u64 %f,text; cvta.global.u64 %f,%f;\n"
+                    "mov.u64 %a,args; cvta.local.u64 %a,%a;\n"
+                    "{ .param .b64 p; .param .b64 q; .param .b32 r;\n"
+                    "st.param.b64 [p],%f; st.param.b64 [q],%a; call.uni (r), "
+                    "vprintf, (p, q); ld.param.b32 %r,[r]; }\n"
+                    "st.global.u32 [%o],%r;\n"
+                    "{ .param .b64 p; .param .b64 q; .param .b32 r;\n"
+                    "st.param.b64 [p],%n; st.param.b64 [q],%a; call.uni (r), "
+                    "vprintf, (p, q); ld.param.b32 %r,[r]; }\n"
+                    "st.global.u32 [%o+4],%r; ret; }\n");
+    ck_assert_int_eq(cuMemAlloc(&out, 8), CUDA_SUCCESS);
+    ck_assert_int_eq(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, 0, params, NULL),
+                     CUDA_SUCCESS);
+    ck_assert_int_eq(cuMemcpyDtoH(got, out, 8), CUDA_SUCCESS);
+    ck_assert_int_eq(got[0], 2);
+    ck_assert_int_eq(got[1], -1);
+    end();
+}
+
 /* Why PTX was refused is in the buffer that the program has for it, as far as it goes. */
 TEST(cuda_logs_why_ptx_is_refused)
 {
