@@ -201,6 +201,8 @@ br_lgamma(double x)
 
     if (br_isnan(x) || br_isinf(x))
         return br_isnan(x) ? x : BR_INF;
+    if (x > 0x1p900) /* the series' first terms are infinite before it is */
+        return x * (br_log(x) - 1);
     if (x > 0)
         return br_lgamma_up(x);
     if (br_is_int(x))
