@@ -504,6 +504,7 @@ TEST_WITHIN(brasscc_takes_the_flags_of_nvcc, 60)
                             "-gencode",
                             "arch=compute_80,code=sm_80",
                             "--use_fast_math",
+                            "-ftz=true",
                             "--expt-relaxed-constexpr",
                             "-Xcompiler",
                             "-Wall,-Wextra",
