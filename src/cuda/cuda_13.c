@@ -8,6 +8,7 @@
  * What brasscc links asks for no version and has CUDA 12's, as our headers do.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cuda/cu_graph.h"
+#include "cuda/drv_int.h"
 
 #include <string.h>
 
@@ -268,6 +269,32 @@ br_cuda_13_own_batch(void *const *to, const void *const *from,
                      const size_t *starts, size_t n, cudaStream_t s)
 {
     AS_OWN(br_cuda_13_batch(to, from, bytes, count, how, starts, n, s));
+}
+
+/* The driver's: addresses are numbers there. */
+API CUresult cuMemcpyBatchAsync_v2(void *const *to, const void *const *from,
+                                   const size_t *bytes, size_t count,
+                                   const from_when *how, const size_t *starts,
+                                   size_t n, CUstream s);
+CUresult
+cuMemcpyBatchAsync_v2(void *const *to, const void *const *from,
+                      const size_t *bytes, size_t count, const from_when *how,
+                      const size_t *starts, size_t n, CUstream s)
+{
+    BD_API(copy_batch(to, from, bytes, count, how, starts, n, s));
+}
+
+API CUresult cuMemcpyBatchAsync_v2_ptsz(
+    void *const *to, const void *const *from, const size_t *bytes, size_t count,
+    const from_when *how, const size_t *starts, size_t n, CUstream s);
+CUresult
+cuMemcpyBatchAsync_v2_ptsz(void *const *to, const void *const *from,
+                           const size_t *bytes, size_t count,
+                           const from_when *how, const size_t *starts, size_t n,
+                           CUstream s)
+{
+    return cuMemcpyBatchAsync_v2(to, from, bytes, count, how, starts, n,
+                                 s ? s : CU_STREAM_PER_THREAD);
 }
 
 typedef struct operand { /* cudaMemcpy3DOperand */

@@ -168,6 +168,45 @@ cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *c, CUstream s)
     BD_API(copy_3d(c, s, true));
 }
 
+/* It has contexts where the other has room. There is one: both are it, or not looked at,
+ * as an array has its own. */
+_Static_assert(sizeof(CUDA_MEMCPY3D_PEER) == sizeof(CUDA_MEMCPY3D) &&
+                   offsetof(CUDA_MEMCPY3D_PEER, dstContext) ==
+                       offsetof(CUDA_MEMCPY3D, reserved1),
+               "copies between peers");
+
+static CUresult
+peers(const CUDA_MEMCPY3D_PEER *p)
+{
+    CUcontext ours = NULL;
+
+    (void)cuCtxGetCurrent(&ours);
+    return !p ? CUDA_ERROR_INVALID_VALUE
+           : (p->srcMemoryType != CU_MEMORYTYPE_ARRAY &&
+              p->srcContext != ours) ||
+                   (p->dstMemoryType != CU_MEMORYTYPE_ARRAY &&
+                    p->dstContext != ours)
+               ? CUDA_ERROR_INVALID_CONTEXT
+               : CUDA_SUCCESS;
+}
+
+CUresult
+cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *p)
+{
+    CUresult e = peers(p);
+
+    return e ? e : cuMemcpy3D_v2((const CUDA_MEMCPY3D *)(const void *)p);
+}
+
+CUresult
+cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *p, CUstream s)
+{
+    CUresult e = peers(p);
+
+    return e ? e
+             : cuMemcpy3DAsync_v2((const CUDA_MEMCPY3D *)(const void *)p, s);
+}
+
 /* There is one context, so both are it or an error. */
 CUresult
 cuMemcpyPeer(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from,

@@ -521,6 +521,7 @@ static const struct {
                {"cuCtxSynchronize", 13000, "_v2", ""},
                {"cuMemAdvise", 12020, "_v2", ""},
                {"cuMemPrefetchAsync", 12020, "_v2", ""},
+               {"cuMemcpyBatchAsync", 13000, "_v2", ""}, /* "": not there */
                {"cuStreamGetCtx", 12050, "_v2", ""},
                {"cuStreamGetCaptureInfo", 12030, "_v3", "_v2"},
                {"cuStreamUpdateCaptureDependencies", 12030, "_v2", ""},

@@ -232,6 +232,66 @@ cuGraphAddNode(cudaGraphNode_t *node, cudaGraph_t graph,
     return p ? any_node(node, graph, deps, n, p) : CUDA_ERROR_INVALID_VALUE;
 }
 
+static CUresult
+any_set(cudaGraphExec_t x, cudaGraphNode_t node, cudaGraphNodeParams *p)
+{
+    const kernel_params *k = (const void *)&p->kernel;
+    cudaGraphNodeParams one = *p;
+
+    if (p->type == cudaGraphNodeTypeMemcpy)
+        BD_API(set_copy(x, node,
+                        &((const copy_params *)(const void *)&p->memcpy)->p));
+    if (p->type == cudaGraphNodeTypeKernel)
+        (void)plain(k, &one.kernel);
+    BD_CALL(x ? cudaGraphExecNodeSetParams(x, node, &one)
+              : cudaGraphNodeSetParams(node, &one));
+}
+
+API CUresult cuGraphNodeSetParams(cudaGraphNode_t node, cudaGraphNodeParams *p);
+CUresult
+cuGraphNodeSetParams(cudaGraphNode_t node, cudaGraphNodeParams *p)
+{
+    return p ? any_set(NULL, node, p) : CUDA_ERROR_INVALID_VALUE;
+}
+
+API CUresult cuGraphExecNodeSetParams(cudaGraphExec_t x, cudaGraphNode_t node,
+                                      cudaGraphNodeParams *p);
+CUresult
+cuGraphExecNodeSetParams(cudaGraphExec_t x, cudaGraphNode_t node,
+                         cudaGraphNodeParams *p)
+{
+    return x && p ? any_set(x, node, p) : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* ---- clusters ----------------------------------------------------------- */
+
+static cudaLaunchConfig_t
+as_runtime(const CUlaunchConfig *c)
+{
+    return (cudaLaunchConfig_t){
+        .gridDim = {c->gridDimX, c->gridDimY, c->gridDimZ},
+        .blockDim = {c->blockDimX, c->blockDimY, c->blockDimZ},
+        .dynamicSmemBytes = c->sharedMemBytes,
+        .stream = c->hStream,
+        .attrs = (cudaLaunchAttribute *)(void *)c->attrs,
+        .numAttrs = c->numAttrs};
+}
+
+#define CLUSTERS(fn, its)                                           \
+    API CUresult fn(int *n, CUfunction f, const CUlaunchConfig *c); \
+    CUresult fn(int *n, CUfunction f, const CUlaunchConfig *c)      \
+    {                                                               \
+        cudaLaunchConfig_t one;                                     \
+                                                                    \
+        if (!c)                                                     \
+            return CUDA_ERROR_INVALID_VALUE;                        \
+        one = as_runtime(c);                                        \
+        BD_CALL(its(n, (const void *)f, &one));                     \
+    }
+CLUSTERS(cuOccupancyMaxActiveClusters, cudaOccupancyMaxActiveClusters)
+CLUSTERS(cuOccupancyMaxPotentialClusterSize,
+         cudaOccupancyMaxPotentialClusterSize)
+
 /* ---- edges that say more about themselves ------------------------------- */
 
 static cudaError_t

@@ -613,6 +613,71 @@ TEST_WITHIN(cuda_13_atomics_of_16_bytes, 120)
         "return bad; }\n");
 }
 
+/* Calls of the driver that no other test has: programs that were linked with them did
+ * not start. */
+TEST_WITHIN(cuda_13_driver_of_batches_and_clusters, 120)
+{
+    nvcc_runs(
+        "-lcuda", HEAD
+        "#include <cuda.h>\n"
+        "#define DO(x) IS((x) == CUDA_SUCCESS)\nint main() {\n"
+        "CUcontext ctx; CUdeviceptr p, q; CUgraph g; CUgraphNode a, c; "
+        "CUgraphExec x; CUstream s; CUfunction f; int v[4] = {1, 2, 3, 4}, "
+        "w[4] = {}, n = 0, by = 5, four = 4;\n"
+        "DO(cuInit(0)); DO(cuDevicePrimaryCtxRetain(&ctx, 0)); "
+        "DO(cuCtxSetCurrent(ctx)); DO(cuMemAlloc(&p, 16)); "
+        "DO(cuMemAlloc(&q, 16)); DO(cuStreamCreate(&s, 0));\n"
+        "OK(cudaGetFuncBySymbol((cudaFunction_t *)&f, (void *)add));\n"
+        /* copies: of peers that are one, of a batch */
+        "CUDA_MEMCPY3D_PEER m = {}; m.srcMemoryType = CU_MEMORYTYPE_HOST; "
+        "m.srcHost = v; m.dstMemoryType = CU_MEMORYTYPE_DEVICE; m.dstDevice = "
+        "p; m.srcContext = m.dstContext = ctx; m.WidthInBytes = 16; m.Height = "
+        "m.Depth = 1;\n"
+        "DO(cuMemcpy3DPeer(&m)); DO(cuMemcpy3DPeerAsync(&m, s));\n"
+        "m.dstContext = nullptr; IS(cuMemcpy3DPeer(&m) == "
+        "CUDA_ERROR_INVALID_CONTEXT);\n"
+        "CUmemcpyAttributes how = {}; how.srcAccessOrder = "
+        "CU_MEMCPY_SRC_ACCESS_ORDER_STREAM; CUdeviceptr to[2] = {q, q + 8}, "
+        "from[2] = {p + 8, p}; size_t sizes[2] = {8, 8}, first = 0;\n"
+        "DO(cuMemcpyBatchAsync(to, from, sizes, 2, &how, &first, 1, s)); "
+        "DO(cuStreamSynchronize(s)); DO(cuMemcpyDtoH(w, q, 16)); IS(w[0] == 3 "
+        "&& w[1] == 4 && w[2] == 1 && w[3] == 2);\n"
+        /* nodes that change, in the graph and in what was made of it */
+        "CUgraphNodeParams k = {}; k.type = CU_GRAPH_NODE_TYPE_KERNEL; void "
+        "*args[] = {&p, &four, &by}; k.kernel.func = f; k.kernel.gridDimX = "
+        "k.kernel.gridDimY = k.kernel.gridDimZ = k.kernel.blockDimY = "
+        "k.kernel.blockDimZ = 1; k.kernel.blockDimX = 32; "
+        "k.kernel.kernelParams = args;\n"
+        "DO(cuGraphCreate(&g, 0)); DO(cuGraphAddNode(&a, g, 0, 0, 0, &k)); by "
+        "= 10; DO(cuGraphNodeSetParams(a, &k));\n"
+        "CUgraphNodeParams y = {}; y.type = CU_GRAPH_NODE_TYPE_MEMCPY; "
+        "y.memcpy.copyCtx = ctx; y.memcpy.copyParams.srcMemoryType = "
+        "CU_MEMORYTYPE_DEVICE; y.memcpy.copyParams.srcDevice = q; "
+        "y.memcpy.copyParams.dstMemoryType = CU_MEMORYTYPE_HOST; "
+        "y.memcpy.copyParams.dstHost = w; y.memcpy.copyParams.WidthInBytes = "
+        "16; y.memcpy.copyParams.Height = y.memcpy.copyParams.Depth = 1;\n"
+        "DO(cuGraphAddNode(&c, g, &a, 0, 1, &y)); "
+        "y.memcpy.copyParams.srcDevice = p; DO(cuGraphNodeSetParams(c, &y)); "
+        "DO(cuGraphInstantiate(&x, g, 0)); DO(cuGraphLaunch(x, s)); "
+        "DO(cuStreamSynchronize(s)); IS(w[0] == 11 && w[3] == 14);\n"
+        "by = 100; DO(cuGraphExecNodeSetParams(x, a, &k)); "
+        "DO(cuGraphLaunch(x, s)); DO(cuStreamSynchronize(s)); IS(w[0] == 111 "
+        "&& w[3] == 114); IS(cuGraphExecNodeSetParams(x, a, &y) == "
+        "CUDA_ERROR_INVALID_VALUE); IS(cuGraphNodeSetParams(a, nullptr) == "
+        "CUDA_ERROR_INVALID_VALUE);\n"
+        /* clusters */
+        "CUlaunchConfig l = {}; l.gridDimX = 8; l.gridDimY = l.gridDimZ = "
+        "l.blockDimY = l.blockDimZ = 1; l.blockDimX = 128; "
+        "DO(cuOccupancyMaxActiveClusters(&n, f, &l)); int one = n; IS(n > "
+        "1);\n"
+        "CUlaunchAttribute at = {}; at.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_"
+        "DIMENSION; at.value.clusterDim.x = 2; at.value.clusterDim.y = "
+        "at.value.clusterDim.z = 1; l.attrs = &at; l.numAttrs = 1; "
+        "DO(cuOccupancyMaxActiveClusters(&n, f, &l)); IS(n == one / 2); "
+        "DO(cuOccupancyMaxPotentialClusterSize(&n, f, &l)); IS(n == 8);\n"
+        "return bad; }\n");
+}
+
 /* The driver's graphs, pools and words, linked by -lcuda. */
 TEST_WITHIN(cuda_13_driver_of_graphs_and_pools, 120)
 {
