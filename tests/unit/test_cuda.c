@@ -670,7 +670,7 @@ TEST(cuda_runtime_makes_a_context_current)
     OK(cuCtxPopCurrent(&ctx));
     OK(cuCtxGetCurrent(&ctx));
     ck_assert(ctx == NULL);
-    ck_assert_int_eq(cuMemAlloc(&p, 100), CUDA_ERROR_NOT_INITIALIZED);
+    ck_assert_int_eq(cuMemAlloc(&p, 100), CUDA_ERROR_INVALID_CONTEXT);
     ck_assert_int_eq(cuInit(0), CUDA_SUCCESS);
     ck_assert_int_eq(cuMemAlloc(&p, 100), CUDA_ERROR_INVALID_CONTEXT);
     end();
