@@ -9,6 +9,7 @@
 
 #include "t.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 enum { EK_MAX_OUT = 4096 };
@@ -44,6 +45,10 @@ void ek_open(ek *k, br_lm_fake_config fc, br_engine_config ec);
 /* On ec.lm; ek_close frees the tokenizer. */
 void ek_open_on(ek *k, br_tok *tok, br_engine_config ec);
 void ek_close(ek *k);
+/* As a hook's mask: the engine's thread stays in a request's first row, which has begun
+ * then, until ek_go: what the test has to do before is done, and found at once. */
+extern atomic_bool ek_begun, ek_go;
+bool ek_waits_to_go(void *ctx, float *logits, int32_t n_vocab);
 /* A prompt of n tokens that depends on seed. */
 void ek_prompt(ek_req *r, uint32_t n, uint64_t seed);
 /* Greedy, max_tokens. */

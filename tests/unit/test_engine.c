@@ -59,19 +59,6 @@ TEST(engine_answers_many_at_once)
     ek_close(&k);
 }
 
-/* The engine's thread stays in a request's first row until `go`: what the test has
- * to do before it is over is done before it has begun. */
-static atomic_bool go;
-
-static bool
-waits_to_go(void *ctx, float *logits, int32_t n_vocab)
-{
-    (void)ctx, (void)logits, (void)n_vocab;
-    while (!atomic_load(&go))
-        br_sleep_ns(100000);
-    return true;
-}
-
 TEST(engine_cancels_within_a_step_waiting_or_running)
 {
     ek k;
@@ -85,11 +72,11 @@ TEST(engine_cancels_within_a_step_waiting_or_running)
 
         ek_prompt(&r[i], 20, 3);
         d = ek_desc(&r[i], i == 1 ? 30 : 900);
-        d.hook.mask = waits_to_go;
+        d.hook.mask = ek_waits_to_go;
         ek_submit(&k, &r[i], &d);
     }
     br_engine_cancel(k.e, r[2].id);
-    atomic_store(&go, true);
+    atomic_store(&ek_go, true);
     ek_await(&k, all + 2, 1);
     ck_assert_uint_eq(r[2].n_out, 0);
     while (r[0].n_out < 5)
@@ -117,11 +104,11 @@ TEST(engine_ends_a_reader_that_stays_behind)
 
         ek_prompt(&r[i], 20, 3);
         d = ek_desc(&r[i], 400);
-        d.hook.mask = waits_to_go;
+        d.hook.mask = ek_waits_to_go;
         ek_submit(&k, &r[i], &d);
     }
     br_engine_hold(k.e, r[0].id, true);
-    atomic_store(&go, true);
+    atomic_store(&ek_go, true);
     ek_await(&k, all, 2);
     ck_assert_str_eq(br_finish_name(r[0].usage.finish), "client_too_slow");
     ck_assert_uint_eq(r[1].n_out, 400);
@@ -224,13 +211,13 @@ TEST(engine_gives_the_slot_of_who_is_held_to_who_waits)
         ek_prompt(&r[i], 20, (uint64_t)i);
         d = ek_desc(&r[i], 400);
         d.tenant = i == 1;
-        d.hook.mask = waits_to_go;
+        d.hook.mask = ek_waits_to_go;
         if (i < 4)
             ek_submit(&k, &r[i], &d);
         if (i < 3)
             br_engine_hold(k.e, r[i].id, true);
     }
-    atomic_store(&go, true);
+    atomic_store(&ek_go, true);
     ek_await(&k, last, 1);
     ck_assert(!r[0].over && !r[1].over && !r[2].over);
     br_engine_tenant_drop(k.e, 1);

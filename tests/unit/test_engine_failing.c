@@ -3,21 +3,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "engine_kit.h"
 
-#include "base/thread.h"
-
-#include <stdatomic.h>
-
-static atomic_bool go;
-
-static bool
-waits_to_go(void *ctx, float *logits, int32_t n_vocab)
-{
-    (void)ctx, (void)logits, (void)n_vocab;
-    while (!atomic_load(&go))
-        br_sleep_ns(100000);
-    return true;
-}
-
 /* What fails is in the third chunk of a prompt: two steps of it alone pass, and so does
  * one of each other. The first one stays in its first row until all are there. */
 TEST(engine_finds_what_fails_deep_in_a_prompt)
@@ -39,11 +24,11 @@ TEST(engine_finds_what_fails_deep_in_a_prompt)
             r[i].prompt[90] = 1777;
         d = ek_desc(&r[i], OUT);
         if (i == 0)
-            d.hook.mask = waits_to_go;
+            d.hook.mask = ek_waits_to_go;
         all[i] = &r[i];
         ek_submit(&k, &r[i], &d);
     }
-    atomic_store(&go, true);
+    atomic_store(&ek_go, true);
     ek_await(&k, all, N);
     for (uint32_t i = 0; i < N; i++) {
         ck_assert_int_eq(r[i].usage.finish,

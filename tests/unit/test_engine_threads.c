@@ -7,19 +7,6 @@
 
 #include <stdatomic.h>
 
-static atomic_bool begun, go;
-
-/* The engine's thread stays here until `go`: what the test does it finds at once. */
-static bool
-waits_to_go(void *ctx, float *logits, int32_t n_vocab)
-{
-    (void)ctx, (void)logits, (void)n_vocab;
-    atomic_store(&begun, true);
-    while (!atomic_load(&go))
-        br_sleep_ns(100000);
-    return true;
-}
-
 static void
 submit(ek *k, ek_req *r, uint32_t tenant)
 {
@@ -29,7 +16,7 @@ submit(ek *k, ek_req *r, uint32_t tenant)
     d = ek_desc(r, 30);
     d.tenant = tenant;
     if (tenant == BR_TENANT_LOCAL)
-        d.hook.mask = waits_to_go;
+        d.hook.mask = ek_waits_to_go;
     ek_submit(k, r, &d);
 }
 
@@ -46,14 +33,14 @@ TEST(engine_cancels_who_arrived_with_a_tenant_that_is_dropped)
     q.reserved_kv_pages = 4;
     t_ok(br_engine_tenant_set(k.e, 1, &q, &st), &st);
     submit(&k, &r[0], BR_TENANT_LOCAL);
-    while (!atomic_load(&begun))
+    while (!atomic_load(&ek_begun))
         br_sleep_ns(100000);
     t_ok(br_engine_tenant_set(k.e, 2, &q, &st), &st);
     for (uint32_t t = 1; t < 3; t++) {
         submit(&k, &r[t], t);
         br_engine_tenant_drop(k.e, t);
     }
-    atomic_store(&go, true);
+    atomic_store(&ek_go, true);
     ek_await(&k, all, 3);
     ck_assert_int_eq(r[0].usage.finish, BR_FINISH_LENGTH);
     for (int i = 1; i < 3; i++)
