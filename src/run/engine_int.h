@@ -128,11 +128,10 @@ struct br_engine {
     token_note *notes;
     uint32_t n_notes;
     /* Whose latest tokens are told while the device has the next step; what they
-     * take of the ring; is there anything to publish? */
+     * take of the ring. */
     request **owed; /* [n_slots] */
     uint32_t n_owed;
     uint64_t owed_bytes;
-    bool owes;
     br_step_note note; /* of the step at hand; rows 0: there was none */
     br_engine_stats now;
     br_turn turn;

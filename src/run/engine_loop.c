@@ -659,7 +659,7 @@ go_round(br_engine *e)
         br_engine_flush(e);
         if (!ran)
             br_engine_settle(e);
-        if (!e->owes)
+        if (!e->n_owed)
             br_engine_publish(e);
         if (e->stopping && is_done(e, now))
             return;

@@ -15,7 +15,7 @@
 static void *
 room(br_engine *e, size_t n)
 {
-    if (e->owes &&
+    if (e->n_owed &&
         !br_ring_has(&e->ring, e->owed_bytes + br_ring_span((uint32_t)n)))
         br_engine_settle(e);
     return br_ring_put(&e->ring, (uint32_t)n);
@@ -127,23 +127,24 @@ br_engine_owe(br_engine *e, request *r)
     br_check(!r->owed && "a draw calls meanwhile");
     e->owed[e->n_owed++] = r;
     e->owed_bytes += bytes;
-    e->owes = r->owed = true;
+    r->owed = true;
     return true;
 }
 
 void
 br_engine_settle(br_engine *e)
 {
-    if (!e->owes)
+    const uint32_t n = e->n_owed;
+
+    if (n == 0)
         return;
-    e->owes = false;
+    e->n_owed = 0; /* what is put now has the room */
     e->owed_bytes = 0;
-    for (uint32_t i = 0; i < e->n_owed; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         e->owed[i]->owed = false;
         br_engine_token(e, e->owed[i]);
         br_check(!e->owed[i]->unsent && "there is room");
     }
-    e->n_owed = 0;
     br_engine_publish(e);
 }
 

@@ -85,9 +85,9 @@ blocks_of(uint32_t tokens)
 
 /* sched_pages.c */
 uint32_t br_sched_scope(const br_sched *s, uint32_t tenant);
+uint64_t br_sched_unclaimed(const br_sched *s); /* pages */
 /* The tenant has n more pages charged; evicts prefixes for it. False: the pool
  * (or *own: its own cap) does not allow it; nothing changed but evictions. */
-uint64_t br_sched_unclaimed(const br_sched *s); /* pages */
 bool br_sched_charge(br_sched *s, uint32_t tenant, uint32_t n, bool *own);
 void br_sched_discharge(br_sched *s, uint32_t tenant, uint32_t n);
 /* Pages that would be free for others if these were discharged. */

@@ -333,10 +333,11 @@ br_code cun_stack(br_cun *x, const uint32_t *v, uint32_t n,
  * |v[0]'s row . x| |v[1]'s row . x| <= *most (x . x). */
 br_code cun_pair(br_cun *x, const uint32_t *v, struct br_nd_mat *out,
                  float *most, br_status *st) BR_MUST_USE;
-/* cuda_plan_join.c: are the product's pieces left to their reader in a step of
- * so many rows? Does attention do this turn? */
+/* ---- cuda_plan_join.c ---- */
 /* A product of few rows has a multiprocessor for each of its blocks. */
 bool cun_at_once(const br_cun *x, const cun_launch *l);
+/* Are the product's pieces left to their reader in a step of so many rows? Does
+ * attention do this turn? */
 bool cun_is_apart(const br_cun *x, const cun_launch *l, uint32_t rows);
 bool cun_turns(const br_cun *x, const cun_launch *turn, uint32_t rows);
 /* Is attention of so many rows, each of a slot of its own, a launch of blocks that

@@ -145,6 +145,7 @@ holds(cun_planner *p, const struct br_nd_rows *x, uint32_t block)
     p->quantised_want = p->want;
     p->quantised_far = p->node == p->paired;
     p->quantised_one = false;
+    p->quantised_picked = false;
 }
 
 /* a's input as its product wants it, in xq, unless it is there: `block` says
@@ -294,7 +295,7 @@ cun_as_tiles(cun_planner *p, struct br_nd_rows x)
     BR_TRY(row16(p, CUN_row16_copy, &a));
     p->x->launches.at[p->x->launches.n - 1].picks = made != NULL;
     holds(p, &x, AS_TILES);
-    p->picked = made != NULL;
+    p->quantised_picked = made != NULL;
     return BR_OK;
 }
 
@@ -333,8 +334,7 @@ tiles(cun_planner *p, const struct br_nd_mat *m, const uint32_t *end,
     a = cun_tile_args(p, m, end, x, y, n);
     a.op = meets_near(&a) ? BR_ND_MEET_NEAR : BR_ND_MEET_FAR;
     BR_TRY(cun_add(p, CUN_tiles_8, CUN_PRODUCT, a.count, &a));
-    p->x->launches.at[p->x->launches.n - 1].whole = p->picked;
-    p->picked = false;
+    p->x->launches.at[p->x->launches.n - 1].whole = p->quantised_picked;
     return BR_OK;
 }
 

@@ -16,12 +16,12 @@ typedef struct cun_planner {
     uint32_t quantised_block;
     uint32_t quantised_by; /* the node that made it */
     bool quantised_want;
-    bool quantised_far; /* in x->glu, not in x->xq */
-    bool quantised_one; /* by attention: without factors */
-    bool picked;        /* of rows that are all there, too */
-    uint32_t paired;    /* a GLU whose output goes there */
-    uint32_t table;     /* a matrix that EMBED has loaded */
-    struct cun_angles { /* of rows, that are there already */
+    bool quantised_far;    /* in x->glu, not in x->xq */
+    bool quantised_one;    /* by attention: without factors */
+    bool quantised_picked; /* of rows that are all there, too */
+    uint32_t paired;       /* a GLU whose output goes there */
+    uint32_t table;        /* a matrix that EMBED has loaded */
+    struct cun_angles {    /* of rows, that are there already */
         const float *w;
         struct br_nd_rows z;
         float scale;
