@@ -182,7 +182,7 @@ begin(struct CUstream_st *s, cudaStreamCaptureMode mode, cudaGraph_t into)
         return cudaErrorStreamCaptureUnsupported;
     if (s->capture || (into && into->origin))
         return cudaErrorIllegalState;
-    s->capture = into ? into : br_try_calloc(1, sizeof *s->capture);
+    s->capture = into ? into : bc_graph_new();
     if (!s->capture)
         return cudaErrorMemoryAllocation;
     s->capture->origin = s;
@@ -204,7 +204,7 @@ static bool
 all_of(cudaGraph_t g, const cudaGraphNode_t *at, size_t n)
 {
     for (size_t k = 0; k < n; k++)
-        if (!at || !at[k] || at[k]->graph != g)
+        if (!at || !bc_is_node(at[k]) || at[k]->graph != g)
             return false;
     return true;
 }
@@ -216,7 +216,7 @@ bc_capture_into(cudaStream_t hs, cudaGraph_t graph, const cudaGraphNode_t *at,
     struct CUstream_st *s = bc_stream_of(hs);
     cudaError_t e;
 
-    if (!graph || !all_of(graph, at, n))
+    if (!bc_is_graph(graph) || !all_of(graph, at, n))
         return cudaErrorInvalidValue;
     e = begin(s, mode, graph);
     return e == cudaSuccess ? after_too(s, at, n) : e;

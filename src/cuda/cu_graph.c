@@ -34,10 +34,23 @@ bc_work_new(void *payload)
     return w;
 }
 
+cudaGraph_t
+bc_graph_new(void)
+{
+    cudaGraph_t g = br_try_calloc(1, sizeof *g);
+
+    if (g && bc_graph_born(g))
+        return g;
+    br_free(g);
+    return NULL;
+}
+
 void
 bc_graph_free(cudaGraph_t g)
 {
+    bc_gone(g);
     for (size_t k = 0; k < g->nodes.n; k++) {
+        bc_gone(g->nodes.at[k]);
         bc_work_drop(g->nodes.at[k]->w);
         br_vec_fini(&g->nodes.at[k]->after);
         br_free(g->nodes.at[k]);
@@ -47,8 +60,8 @@ bc_graph_free(cudaGraph_t g)
     br_free(g);
 }
 
-static void
-exec_drop(cudaGraphExec_t x)
+void
+bc_exec_drop(cudaGraphExec_t x)
 {
     if (--x->refs)
         return;
@@ -65,11 +78,12 @@ bc_node_add(cudaGraph_t g, bc_work *w, cudaGraphNodeType type)
 {
     cudaGraphNode_t n = br_try_calloc(1, sizeof *n);
 
-    if (!w || !n || !br_vec_push(&g->nodes, n)) {
+    if (!w || !n || !br_vec_reserve(&g->nodes, 1) || !bc_node_born(n)) {
         br_free(n);
         bc_work_drop(w);
         return NULL;
     }
+    g->nodes.at[g->nodes.n++] = n;
     n->w = w;
     n->type = type;
     n->graph = g;
@@ -81,11 +95,11 @@ cudaError_t
 bc_node_draw(cudaGraphNode_t *out, cudaGraph_t g, const cudaGraphNode_t *deps,
              size_t n, bc_work *w, cudaGraphNodeType type)
 {
-    bool ok = out && g && (!n || deps);
+    bool ok = out && bc_is_graph(g) && (!n || deps);
     cudaGraphNode_t node;
 
     for (size_t k = 0; ok && k < n; k++)
-        ok = deps[k] && deps[k]->graph == g;
+        ok = bc_is_node(deps[k]) && deps[k]->graph == g;
     if (!ok) {
         bc_work_drop(w);
         return cudaErrorInvalidValue;
@@ -143,7 +157,7 @@ bc_graph_copy(cudaGraph_t *out, cudaGraph_t from)
         if (from->nodes.at[k]->type == cudaGraphNodeTypeMemAlloc ||
             from->nodes.at[k]->type == cudaGraphNodeTypeMemFree)
             return cudaErrorNotSupported;
-    g = br_try_calloc(1, sizeof *g);
+    g = bc_graph_new();
     if (!g || !copy_nodes(g, from)) {
         if (g)
             bc_graph_free(g);
@@ -173,7 +187,7 @@ do_graph(void *payload)
 static void
 drop_exec(void *payload)
 {
-    exec_drop(*(cudaGraphExec_t *)payload);
+    bc_exec_drop(*(cudaGraphExec_t *)payload);
 }
 
 /* The executable that a payload is; NULL: another kind. */
@@ -209,6 +223,7 @@ bc_child_op(cudaGraph_t graph)
         return NULL;
     }
     *p = graph;
+    graph->owned = true;
     bc_op_of(p)->drop = drop_child;
     bc_op_of(p)->type = cudaGraphNodeTypeGraph;
     return p;
@@ -279,7 +294,7 @@ bc_graph_make(cudaGraphExec_t *exec, cudaGraph_t graph,
     cudaGraphExec_t x;
     cudaError_t e;
 
-    if (!exec || !graph || flags > 15)
+    if (!exec || !bc_is_graph(graph) || flags > 15)
         return cudaErrorInvalidValue;
     *exec = NULL;
     if (flags & cudaGraphInstantiateFlagDeviceLaunch)
@@ -293,7 +308,7 @@ bc_graph_make(cudaGraphExec_t *exec, cudaGraph_t graph,
     if (e == cudaSuccess && !bc_users_too(&x->users, &graph->users))
         e = cudaErrorMemoryAllocation;
     if (e != cudaSuccess) {
-        exec_drop(x);
+        bc_exec_drop(x);
         x = NULL;
     }
     *exec = x;
@@ -379,10 +394,10 @@ launch(cudaGraphExec_t x, struct CUstream_st *s)
     cudaGraphExec_t *p;
     cudaError_t e;
 
-    if (!x || !s || bc_rt.sticky)
-        return !x  ? cudaErrorInvalidValue
-               : s ? bc_rt.sticky
-                   : cudaErrorInvalidResourceHandle;
+    if (!bc_is_exec(x))
+        return cudaErrorInvalidValue;
+    if (!s || bc_rt.sticky)
+        return s ? bc_rt.sticky : cudaErrorInvalidResourceHandle;
     e = captured ? cudaSuccess
                  : may_launch(x, x->flags &
                                      cudaGraphInstantiateFlagAutoFreeOnLaunch);
@@ -414,13 +429,25 @@ cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t s)
 cudaError_t
 cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t s)
 {
-    BC_API(exec && bc_stream_of(s) ? cudaSuccess : cudaErrorInvalidValue);
+    BC_API(bc_is_exec(exec) && bc_stream_of(s) ? cudaSuccess
+                                               : cudaErrorInvalidValue);
+}
+
+/* Launches under way go on. */
+static cudaError_t
+destroy(cudaGraphExec_t x)
+{
+    if (!bc_is_exec(x))
+        return cudaErrorInvalidValue;
+    bc_gone(x);
+    bc_exec_drop(x);
+    return cudaSuccess;
 }
 
 cudaError_t
 cudaGraphExecDestroy(cudaGraphExec_t exec)
 {
-    BC_API(exec ? (exec_drop(exec), cudaSuccess) : cudaErrorInvalidValue);
+    BC_API(destroy(exec));
 }
 
 /* ---- what changes in an executable ---------------------------------------- */
@@ -454,7 +481,7 @@ bc_step_set(cudaGraphExec_t x, cudaGraphNode_t node, bc_work *w,
             cudaGraphNodeType type)
 {
     cudaError_t e = w ? bc_wait_all() : cudaErrorMemoryAllocation;
-    bc_step *at = bc_step_of(x, node);
+    bc_step *at = bc_is_exec(x) ? bc_step_of(x, node) : NULL;
     bc_work *now = e == cudaSuccess ? work_for(w, &e) : NULL;
 
     bc_work_drop(w);
@@ -480,6 +507,8 @@ update(cudaGraphExec_t x, cudaGraph_t g, cudaGraphExecUpdateResultInfo *r)
     cudaError_t e = bc_wait_all();
 
     r->result = cudaGraphExecUpdateError;
+    if (e == cudaSuccess && !bc_is_exec(x))
+        e = cudaErrorInvalidValue;
     if (e == cudaSuccess)
         e = bc_graph_make(&fresh, g, 0);
     if (e != cudaSuccess)
@@ -504,7 +533,7 @@ update(cudaGraphExec_t x, cudaGraph_t g, cudaGraphExecUpdateResultInfo *r)
         x->order.at[k].w = fresh->order.at[k].w;
         fresh->order.at[k].w = w;
     }
-    exec_drop(fresh);
+    bc_exec_drop(fresh);
     return r->result ? cudaErrorGraphExecUpdateFailure : cudaSuccess;
 }
 
@@ -515,7 +544,7 @@ cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph,
     cudaGraphExecUpdateResultInfo r = {0};
     cudaError_t e;
 
-    if (!exec || !graph || !info)
+    if (!info)
         return bc_end(cudaErrorInvalidValue);
     bc_lock();
     e = update(exec, graph, &r);

@@ -27,6 +27,7 @@ struct CUgraph_st {
     struct CUstream_st *origin; /* of a capture */
     unsigned long long capture; /* its number */
     bool broken, drawn;         /* drawn: the program's, captured into */
+    bool owned;                 /* by a node */
 };
 typedef struct bc_step {
     const void *node; /* which it was, by its address; it may be gone */
@@ -43,6 +44,20 @@ struct CUgraphExec_st {
 
 /* All with the lock held. */
 
+/* ---- cu_graph_live.c: handles that programs have ------------------------- */
+
+/* False: out of memory. */
+bool bc_graph_born(cudaGraph_t g);
+bool bc_node_born(cudaGraphNode_t node);
+bool bc_exec_born(cudaGraphExec_t x);
+bool bc_user_born(cudaUserObject_t o);
+void bc_gone(const void *h);
+/* Whether it is one that is still there; of NULL, not. */
+bool bc_is_graph(cudaGraph_t g);
+bool bc_is_node(cudaGraphNode_t node);
+bool bc_is_exec(cudaGraphExec_t x);
+bool bc_is_user(cudaUserObject_t o);
+
 /* ---- cu_graph.c ---------------------------------------------------------- */
 
 bc_work *bc_work_new(void *payload); /* takes it; NULL: out of memory */
@@ -53,10 +68,12 @@ cudaGraphNode_t bc_node_add(cudaGraph_t g, bc_work *w, cudaGraphNodeType type);
 cudaError_t bc_node_draw(cudaGraphNode_t *out, cudaGraph_t g,
                          const cudaGraphNode_t *deps, size_t n, bc_work *w,
                          cudaGraphNodeType type);
+cudaGraph_t bc_graph_new(void); /* NULL: out of memory */
 void bc_graph_free(cudaGraph_t g);
 cudaError_t bc_graph_copy(cudaGraph_t *out, cudaGraph_t from);
 cudaError_t bc_graph_make(cudaGraphExec_t *exec, cudaGraph_t graph,
                           unsigned long long flags);
+void bc_exec_drop(cudaGraphExec_t x);
 /* A payload that is a graph, which it takes; the graph of one, NULL: it has none. */
 void *bc_child_op(cudaGraph_t graph);
 cudaGraph_t bc_child_graph(const void *payload);

@@ -137,7 +137,7 @@ child(const cudaChildGraphNodeParams *p, void **payload)
     cudaGraph_t copy_of;
     cudaError_t e;
 
-    if (!p->graph)
+    if (!bc_is_graph(p->graph))
         return cudaErrorInvalidValue;
     if (p->ownership)
         return cudaErrorNotSupported;

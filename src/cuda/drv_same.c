@@ -154,7 +154,7 @@ set_copy(cudaGraphExec_t x, cudaGraphNode_t node, const CUDA_MEMCPY3D *p)
     bc_work *w;
     cudaError_t e;
 
-    if (!node || node->type != cudaGraphNodeTypeMemcpy)
+    if (!bc_is_node(node) || node->type != cudaGraphNodeTypeMemcpy)
         return cudaErrorInvalidValue;
     e = copy_work(p, &w);
     if (e != cudaSuccess || x)

@@ -11,35 +11,50 @@ cudaGraphCreate(cudaGraph_t *graph, unsigned int flags)
 {
     if (!graph || flags)
         return bc_end(cudaErrorInvalidValue);
-    *graph = br_try_calloc(1, sizeof **graph);
-    return bc_end(*graph ? cudaSuccess : cudaErrorMemoryAllocation);
+    BC_API((*graph = bc_graph_new()) ? cudaSuccess : cudaErrorMemoryAllocation);
+}
+
+/* A node's and a capture's go with those. */
+static cudaError_t
+destroy_graph(cudaGraph_t g)
+{
+    if (!bc_is_graph(g) || g->owned || g->origin)
+        return cudaErrorInvalidValue;
+    bc_graph_free(g);
+    return cudaSuccess;
 }
 
 cudaError_t
 cudaGraphDestroy(cudaGraph_t graph)
 {
-    BC_API(graph ? (bc_graph_free(graph), cudaSuccess) : cudaErrorInvalidValue);
+    BC_API(destroy_graph(graph));
 }
 
-cudaError_t
-cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *n)
+static cudaError_t
+nodes_of(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *n)
 {
-    if (!graph || !n)
-        return bc_end(cudaErrorInvalidValue);
+    if (!bc_is_graph(graph) || !n)
+        return cudaErrorInvalidValue;
     for (size_t k = 0; nodes && k < *n; k++)
         nodes[k] = k < graph->nodes.n ? graph->nodes.at[k] : NULL;
     *n = nodes ? BR_MIN(*n, graph->nodes.n) : graph->nodes.n;
     return cudaSuccess;
 }
 
-/* Nodes without an edge in; an edge from each `from` to its `to`. */
 cudaError_t
-cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *n)
+cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *n)
+{
+    BC_API(nodes_of(graph, nodes, n));
+}
+
+/* Nodes without an edge in; an edge from each `from` to its `to`. */
+static cudaError_t
+roots_of(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *n)
 {
     size_t roots = 0;
 
-    if (!graph || !n)
-        return bc_end(cudaErrorInvalidValue);
+    if (!bc_is_graph(graph) || !n)
+        return cudaErrorInvalidValue;
     bc_count_edges(graph);
     for (size_t k = 0; k < graph->nodes.n; k++)
         if (!graph->nodes.at[k]->waits) {
@@ -52,13 +67,19 @@ cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *n)
 }
 
 cudaError_t
-cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t *from, cudaGraphNode_t *to,
-                  size_t *n)
+cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *n)
+{
+    BC_API(roots_of(graph, nodes, n));
+}
+
+static cudaError_t
+edges_of(cudaGraph_t graph, cudaGraphNode_t *from, cudaGraphNode_t *to,
+         size_t *n)
 {
     size_t edges = 0;
 
-    if (!graph || !n || !from != !to)
-        return bc_end(cudaErrorInvalidValue);
+    if (!bc_is_graph(graph) || !n || !from != !to)
+        return cudaErrorInvalidValue;
     for (size_t k = 0; k < graph->nodes.n; k++)
         for (size_t a = 0; a < graph->nodes.at[k]->after.n; a++, edges++)
             if (from && edges < *n) {
@@ -70,32 +91,45 @@ cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t *from, cudaGraphNode_t *to,
 }
 
 cudaError_t
+cudaGraphGetEdges(cudaGraph_t graph, cudaGraphNode_t *from, cudaGraphNode_t *to,
+                  size_t *n)
+{
+    BC_API(edges_of(graph, from, to, n));
+}
+
+cudaError_t
 cudaGraphClone(cudaGraph_t *out, cudaGraph_t graph)
 {
-    BC_API(out && graph ? bc_graph_copy(out, graph) : cudaErrorInvalidValue);
+    BC_API(out && bc_is_graph(graph) ? bc_graph_copy(out, graph)
+                                     : cudaErrorInvalidValue);
+}
+
+/* The node itself may be gone since. */
+static cudaError_t
+in_clone(cudaGraphNode_t *out, cudaGraphNode_t node, cudaGraph_t graph)
+{
+    if (!out || !node || !bc_is_graph(graph))
+        return cudaErrorInvalidValue;
+    for (size_t k = 0; k < graph->nodes.n; k++)
+        if (graph->nodes.at[k]->copy_of == node) {
+            *out = graph->nodes.at[k];
+            return cudaSuccess;
+        }
+    return cudaErrorInvalidValue;
 }
 
 cudaError_t
 cudaGraphNodeFindInClone(cudaGraphNode_t *out, cudaGraphNode_t node,
                          cudaGraph_t graph)
 {
-    if (!out || !node || !graph)
-        return bc_end(cudaErrorInvalidValue);
-    for (size_t k = 0; k < graph->nodes.n; k++)
-        if (graph->nodes.at[k]->copy_of == node) {
-            *out = graph->nodes.at[k];
-            return bc_end(cudaSuccess);
-        }
-    return bc_end(cudaErrorInvalidValue);
+    BC_API(in_clone(out, node, graph));
 }
 
 cudaError_t
 cudaGraphNodeGetType(cudaGraphNode_t node, cudaGraphNodeType *type)
 {
-    if (!node || !type)
-        return bc_end(cudaErrorInvalidValue);
-    *type = node->type;
-    return cudaSuccess;
+    BC_API(bc_is_node(node) && type ? (*type = node->type, cudaSuccess)
+                                    : cudaErrorInvalidValue);
 }
 
 /* ---- edges ---------------------------------------------------------------- */
@@ -116,7 +150,7 @@ list(cudaGraphNode_t node, cudaGraphNode_t *out, size_t *n, bool before)
 {
     size_t found = 0;
 
-    if (!node || !n)
+    if (!bc_is_node(node) || !n)
         return cudaErrorInvalidValue;
     for (size_t k = 0; k < node->graph->nodes.n; k++) {
         cudaGraphNode_t other = node->graph->nodes.at[k];
@@ -147,15 +181,21 @@ cudaGraphNodeGetDependentNodes(cudaGraphNode_t node, cudaGraphNode_t *deps,
     BC_API(list(node, deps, n, false));
 }
 
+static bool
+is_of(cudaGraphNode_t node, cudaGraph_t g)
+{
+    return bc_is_node(node) && node->graph == g;
+}
+
 /* All of them, or none: each is new. */
 static cudaError_t
 add_edges(cudaGraph_t g, const cudaGraphNode_t *from, const cudaGraphNode_t *to,
           size_t n)
 {
-    if (!g || (n && (!from || !to)))
+    if (!bc_is_graph(g) || (n && (!from || !to)))
         return cudaErrorInvalidValue;
     for (size_t k = 0; k < n; k++)
-        if (!from[k] || !to[k] || from[k]->graph != g || to[k]->graph != g ||
+        if (!is_of(from[k], g) || !is_of(to[k], g) ||
             edge(from[k], to[k]) < from[k]->after.n)
             return cudaErrorInvalidValue;
     for (size_t k = 0; k < n; k++)
@@ -184,10 +224,10 @@ static cudaError_t
 remove_edges(cudaGraph_t g, const cudaGraphNode_t *from,
              const cudaGraphNode_t *to, size_t n)
 {
-    if (!g || (n && (!from || !to)))
+    if (!bc_is_graph(g) || (n && (!from || !to)))
         return cudaErrorInvalidValue;
     for (size_t k = 0; k < n; k++)
-        if (!from[k] || !to[k] || from[k]->graph != g || to[k]->graph != g ||
+        if (!is_of(from[k], g) || !is_of(to[k], g) ||
             edge(from[k], to[k]) == from[k]->after.n)
             return cudaErrorInvalidValue;
     for (size_t k = 0; k < n; k++) {
@@ -211,7 +251,7 @@ destroy(cudaGraphNode_t node)
 {
     cudaGraph_t g;
 
-    if (!node)
+    if (!bc_is_node(node))
         return cudaErrorInvalidValue;
     g = node->graph;
     bc_graph_forget(node);
@@ -224,6 +264,7 @@ destroy(cudaGraphNode_t node)
     g->nodes.n--;
     for (size_t k = node->index; k < g->nodes.n; k++)
         g->nodes.at[k]->index = (unsigned)k;
+    bc_gone(node);
     bc_work_drop(node->w);
     br_vec_fini(&node->after);
     br_free(node);

@@ -21,6 +21,7 @@ let_go(cudaUserObject_t o)
 
     if (--o->refs)
         return;
+    bc_gone(o);
     payload = bc_host_op(o->destroy, o->user);
     if (payload)
         (void)bc_queue(&bc_rt.null, payload);
@@ -48,34 +49,45 @@ bc_users_too(bc_users *to, const bc_users *from)
 }
 
 /* It cannot be waited for: that its destructor does not is said by the flag. */
-cudaError_t
-cudaUserObjectCreate(cudaUserObject_t *out, void *ptr, cudaHostFn_t destroy,
-                     unsigned int refs, unsigned int flags)
+static cudaError_t
+user_new(cudaUserObject_t *out, void *ptr, cudaHostFn_t destroy, unsigned refs,
+         unsigned flags)
 {
     cudaUserObject_t o;
 
     if (!out || !destroy || !refs || refs > INT32_MAX ||
         flags != cudaUserObjectNoDestructorSync)
-        return bc_end(cudaErrorInvalidValue);
+        return cudaErrorInvalidValue;
+    *out = NULL;
     o = br_try_calloc(1, sizeof *o);
-    *out = o;
-    if (!o)
-        return bc_end(cudaErrorMemoryAllocation);
+    if (!o || !bc_user_born(o)) {
+        br_free(o);
+        return cudaErrorMemoryAllocation;
+    }
     *o = (struct CUuserObject_st){destroy, ptr, refs};
-    return bc_end(cudaSuccess);
+    *out = o;
+    return cudaSuccess;
+}
+
+cudaError_t
+cudaUserObjectCreate(cudaUserObject_t *out, void *ptr, cudaHostFn_t destroy,
+                     unsigned int refs, unsigned int flags)
+{
+    BC_API(user_new(out, ptr, destroy, refs, flags));
 }
 
 cudaError_t
 cudaUserObjectRetain(cudaUserObject_t o, unsigned int n)
 {
-    BC_API(o && n && n <= INT32_MAX - o->refs ? (o->refs += n, cudaSuccess)
-                                              : cudaErrorInvalidValue);
+    BC_API(bc_is_user(o) && n && n <= INT32_MAX - o->refs
+               ? (o->refs += n, cudaSuccess)
+               : cudaErrorInvalidValue);
 }
 
 static cudaError_t
 release(cudaUserObject_t o, unsigned n)
 {
-    if (!o || !n || n > o->refs)
+    if (!bc_is_user(o) || !n || n > o->refs)
         return cudaErrorInvalidValue;
     o->refs -= n - 1;
     let_go(o);
@@ -91,8 +103,9 @@ cudaUserObjectRelease(cudaUserObject_t o, unsigned int n)
 static cudaError_t
 graph_keeps(cudaGraph_t g, cudaUserObject_t o, unsigned n, unsigned flags)
 {
-    if (!g || !o || !n || flags > cudaGraphUserObjectMove ||
-        (flags && n > o->refs) || n > INT32_MAX - o->refs)
+    if (!bc_is_graph(g) || !bc_is_user(o) || !n ||
+        flags > cudaGraphUserObjectMove || (flags && n > o->refs) ||
+        n > INT32_MAX - o->refs)
         return cudaErrorInvalidValue;
     if (!br_vec_reserve(&g->users, g->users.n + n))
         return cudaErrorMemoryAllocation;
@@ -115,7 +128,7 @@ graph_gives(cudaGraph_t g, cudaUserObject_t o, unsigned n)
     unsigned has = 0;
     size_t kept = 0;
 
-    if (!g || !o || !n)
+    if (!bc_is_graph(g) || !bc_is_user(o) || !n)
         return cudaErrorInvalidValue;
     for (size_t k = 0; k < g->users.n; k++)
         has += g->users.at[k] == o;
@@ -140,11 +153,23 @@ cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserObject_t o,
 
 /* ---- executables -------------------------------------------------------- */
 
+static cudaError_t
+instantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags)
+{
+    cudaError_t e = bc_graph_make(exec, graph, flags);
+
+    if (e != cudaSuccess || bc_exec_born(*exec))
+        return e;
+    bc_exec_drop(*exec);
+    *exec = NULL;
+    return cudaErrorMemoryAllocation;
+}
+
 cudaError_t
 cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph,
                               unsigned long long flags)
 {
-    BC_API(bc_graph_make(exec, graph, flags));
+    BC_API(instantiate(exec, graph, flags));
 }
 
 cudaError_t
@@ -176,15 +201,15 @@ cudaGraphInstantiateWithParams(cudaGraphExec_t *exec, cudaGraph_t graph,
 cudaError_t
 cudaGraphExecGetFlags(cudaGraphExec_t exec, unsigned long long *flags)
 {
-    BC_API(exec && flags ? (*flags = exec->flags, cudaSuccess)
-                         : cudaErrorInvalidValue);
+    BC_API(bc_is_exec(exec) && flags ? (*flags = exec->flags, cudaSuccess)
+                                     : cudaErrorInvalidValue);
 }
 
 /* Kernels, copies and fills may be left out of an executable. */
 static cudaError_t
 enabled(cudaGraphExec_t x, cudaGraphNode_t node, unsigned *get, unsigned set)
 {
-    bc_step *s = bc_step_of(x, node);
+    bc_step *s = bc_is_exec(x) ? bc_step_of(x, node) : NULL;
     cudaError_t e;
 
     if (!s || s->type > cudaGraphNodeTypeMemset)
@@ -226,9 +251,11 @@ type_name(cudaGraphNodeType type)
     return (size_t)type < BR_COUNT(names) ? names[type] : "?";
 }
 
-static void
+static cudaError_t
 draw(FILE *f, cudaGraph_t g)
 {
+    if (!bc_is_graph(g))
+        return cudaErrorInvalidValue;
     fprintf(f, "digraph dot {\n");
     for (size_t k = 0; k < g->nodes.n; k++) {
         const struct CUgraphNode_st *n = g->nodes.at[k];
@@ -243,11 +270,13 @@ draw(FILE *f, cudaGraph_t g)
                     n->after.at[a]->index);
     }
     fprintf(f, "}\n");
+    return cudaSuccess;
 }
 
 cudaError_t
 cudaGraphDebugDotPrint(cudaGraph_t graph, const char *path, unsigned int flags)
 {
+    cudaError_t e;
     FILE *f;
     bool ok;
 
@@ -258,9 +287,9 @@ cudaGraphDebugDotPrint(cudaGraph_t graph, const char *path, unsigned int flags)
     if (!f)
         return bc_end(cudaErrorOperatingSystem);
     bc_lock();
-    draw(f, graph);
+    e = draw(f, graph);
     bc_unlock();
     ok = !ferror(f);
     ok &= fclose(f) == 0;
-    return bc_end(ok ? cudaSuccess : cudaErrorOperatingSystem);
+    return bc_end(e != cudaSuccess || ok ? e : cudaErrorOperatingSystem);
 }

@@ -17,7 +17,7 @@ add(cudaGraphNode_t *node, cudaGraph_t g, nodes deps, size_t n, any *p)
     bc_work *w;
     cudaError_t e;
 
-    if (!node || !g || !p)
+    if (!node || !bc_is_graph(g) || !p)
         return cudaErrorInvalidValue;
     e = bc_node_work(g, p, &w);
     return e == cudaSuccess ? bc_node_draw(node, g, deps, n, w, p->type) : e;
@@ -27,7 +27,7 @@ add(cudaGraphNode_t *node, cudaGraph_t g, nodes deps, size_t n, any *p)
 static cudaError_t
 changed(cudaGraphNode_t node, any *p, bc_work **w)
 {
-    if (!node || !p || node->type != p->type ||
+    if (!bc_is_node(node) || !p || node->type != p->type ||
         p->type == cudaGraphNodeTypeMemAlloc ||
         p->type == cudaGraphNodeTypeMemFree)
         return cudaErrorInvalidValue;
@@ -51,7 +51,8 @@ static cudaError_t
 set_step(cudaGraphExec_t x, cudaGraphNode_t node, any *p)
 {
     bc_work *w;
-    cudaError_t e = x ? changed(node, p, &w) : cudaErrorInvalidValue;
+    cudaError_t e =
+        bc_is_exec(x) ? changed(node, p, &w) : cudaErrorInvalidValue;
 
     return e == cudaSuccess ? bc_step_set(x, node, w, p->type) : e;
 }
@@ -63,7 +64,7 @@ get(cudaGraphNode_t node, cudaGraphNodeType type, void *out, size_t n)
     any p;
     cudaError_t e;
 
-    if (!node || !out || node->type != type)
+    if (!bc_is_node(node) || !out || node->type != type)
         return cudaErrorInvalidValue;
     e = bc_node_params(node, &p);
     if (e == cudaSuccess)
@@ -138,7 +139,7 @@ set_attribute(cudaGraphNode_t node, cudaLaunchAttributeID id,
     bc_work *w;
     cudaError_t e;
 
-    if (!node || !v || node->type != cudaGraphNodeTypeKernel)
+    if (!bc_is_node(node) || !v || node->type != cudaGraphNodeTypeKernel)
         return cudaErrorInvalidValue;
     a.val = *v;
     e = bc_launch_attr(&l, &a);
@@ -162,7 +163,7 @@ static cudaError_t
 get_attribute(cudaGraphNode_t node, cudaLaunchAttributeID id,
               cudaLaunchAttributeValue *v)
 {
-    if (!node || !v || node->type != cudaGraphNodeTypeKernel)
+    if (!bc_is_node(node) || !v || node->type != cudaGraphNodeTypeKernel)
         return cudaErrorInvalidValue;
     memset(v, 0, sizeof *v);
     switch (id) {
