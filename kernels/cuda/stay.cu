@@ -6,7 +6,8 @@
  * launched, drawn and fetched. Here the host writes 48 bytes a row and a head into
  * memory of its own that the device polls, and reads tokens out of such memory: no
  * call of the driver. Any head but the next one of as many rows ends the loop, and
- * so does patience: a host that sleeps holds no multiprocessor.
+ * so does patience: a host that sleeps holds no multiprocessor. A head that is there
+ * already, of a step ahead, says "what was drawn" in place of tokens.
  *
  * cudaGraphSetConditional is the driver's: it has no text, so this module is PTX
  * alone and links when it is loaded.
@@ -36,12 +37,14 @@ look(const struct br_stay_args *a)
 BR_DEV void
 tell(const struct br_stay_args *a, u32 t)
 {
-    const u64 tag = (u64)a->state->epoch << 32;
+    const u32 epoch = a->state->epoch;
+    const u64 tag = (u64)epoch << 32;
 
     if (t == 0)
-        st_system64(&a->host->ns, tag | (u32)(now_ns() - a->state->begun));
+        st_system64(&a->host->ns[epoch & 1],
+                    tag | (u32)(now_ns() - a->state->begun));
     for (u32 r = t; r < a->rows; r += BR_STAY_THREADS)
-        st_system64(&a->host->out[r], tag | a->drawn[r]);
+        st_system64(&a->host->out[epoch & 1][r], tag | a->drawn[r]);
 }
 
 /* The head of the next step; of no rows where the loop is to end. */
@@ -57,18 +60,29 @@ await_head(const struct br_stay_args *a)
     return h.x == epoch + 1 && h.y == a->rows ? h : u32x4{0, 0, 0, 0};
 }
 
+/* A draw that found no token ends its row: whatever the step ahead makes of it,
+ * nobody sees. */
+BR_DEV i32
+token_of(i32 told, i32 drawn)
+{
+    if (told != BR_STAY_DRAWN)
+        return told;
+    return drawn < 0 ? 0 : drawn;
+}
+
 /* All of a row is asked for at once: an answer takes 1.3 us. */
 BR_DEV void
-take_row(const struct br_stay_args *a, u32 r)
+take_row(const struct br_stay_args *a, u32 r, u32 epoch)
 {
-    const struct br_stay_row *from = &a->host->row[r];
+    const struct br_stay_row *from = &a->host->row[epoch & 1][r];
     const u32x4 one = ld_system128(from);
     const u32x4 how = ld_system128(&from->how);
     const u32x4 more = ld_system128((const u32x4 *)&from->how + 1);
+    const i32 drawn = a->drawn ? (i32)a->drawn[r] : 0;
 
     a->slot[r] = (i32)one.x;
     a->position[r] = (i32)one.y;
-    a->token[r] = (i32)one.z;
+    a->token[r] = token_of((i32)one.z, drawn);
     a->want[r] = (i32)r;
     a->tile[a->rows - 1 - r] = {r, 1, one.y};
     for (u32 g = 0; g < a->n_groups; g++)
@@ -82,14 +96,14 @@ take_row(const struct br_stay_args *a, u32 r)
 /* Two entries a thread are all that a step brings, asked for ahead of its row. */
 static_assert(BR_STAY_PAGES == 2 * BR_STAY_THREADS, "take");
 BR_DEV void
-take(const struct br_stay_args *a, u32 t, u32 n)
+take(const struct br_stay_args *a, u32 t, u32 epoch, u32 n)
 {
     u32x4 two = {};
 
     if (2 * t < n)
         two = ld_system128(&a->host->page[2 * t]);
     for (u32 r = t; r < a->rows; r += BR_STAY_THREADS)
-        take_row(a, r);
+        take_row(a, r, epoch);
     if (2 * t < n)
         a->tables[two.x] = two.y;
     if (2 * t + 1 < n)
@@ -115,7 +129,9 @@ extern "C" __global__ void __launch_bounds__(BR_STAY_THREADS, 1)
     bar(1, BR_STAY_THREADS);
     if (head.y == 0)
         return;
-    take(&a, t, head.z);
+    if (t == 0)
+        st_system64(&a.host->taken, head.x);
+    take(&a, t, head.x, head.z);
     if (t == 0)
         *a.state = br_stay_state{head.x, 0, now_ns()};
 }

@@ -2,7 +2,8 @@
  * from the host's memory.
  *
  *   host     rows, then the head: a step's number; so the rest is there
- *   device   br_stay unpacks it into what the launches of a step read
+ *   device   br_stay unpacks it into what the launches of a step read, and says
+ *            that it has the step: the next one's head may be written
  *
  * The first kernel of a graph of a step does so once. In a launch that stays it is
  * the last one of each step, too: it says the tokens that were drawn, waits for the
@@ -17,7 +18,8 @@
 enum {
     BR_STAY_ROWS = 64,
     BR_STAY_PAGES = 128, /* entries of page tables that a step brings */
-    BR_STAY_THREADS = 64
+    BR_STAY_THREADS = 64,
+    BR_STAY_DRAWN = -1 /* in place of a token: what the row drew before */
 };
 
 struct br_stay_row { /* 16s of bytes, as the device reads them */
@@ -30,14 +32,16 @@ struct br_stay_page { /* tables[at] = page */
 };
 
 /* Memory of the host. The host writes its part when no step is under way that
- * reads it, the head last: epoch | rows << 32, pages. */
+ * reads it, the head last: epoch | rows << 32, pages. A step ahead is written and
+ * told while the one before is read, or not yet: what both have is by epoch & 1.
+ * It brings no pages. */
 struct br_stay_host {
     unsigned long long head[2];
-    struct br_stay_row row[BR_STAY_ROWS];
+    struct br_stay_row row[2][BR_STAY_ROWS];
     struct br_stay_page page[BR_STAY_PAGES];
     /* The device's: epoch << 32 | token of each row; epoch << 32 | ns from where it
-     * had the step to where it had drawn. */
-    unsigned long long out[BR_STAY_ROWS], ns;
+     * had the step to where it had drawn; the epoch whose head it has taken. */
+    unsigned long long out[2][BR_STAY_ROWS], ns[2], taken;
     unsigned int hung, rest; /* a kernel waited in vain, and trapped */
 };
 

@@ -36,6 +36,8 @@ typedef struct br_lm_gpu {
     uint64_t resident;  /* steps that a launch took which stays on the device */
     uint64_t entered;   /* such launches */
     uint64_t exited;    /* of them, ended because something else was to do */
+    uint64_t ahead;     /* of those steps, told while the one before ran */
+    uint64_t vain;      /* others, told so, that were for nothing */
     uint64_t device_ns; /* of those steps, on the device */
     uint64_t
         submit_ns; /* of all steps: this process's time to hand them over */
@@ -93,6 +95,11 @@ typedef struct br_lm {
     /* From now on each draw calls fn(arg), once, when the step is on its way and before
      * its tokens are waited for. NULL: nobody waits, or not in the caller's thread. */
     void (*meanwhile)(void *ctx, void (*fn)(void *arg), void *arg);
+    /* From now on a draw asks fn(arg), now and then, late in its step and in the caller's
+     * thread, whether the next call is a draw of the same rows, each a token on, with the
+     * token that is drawn: a device may then go on with it. Rows that are left out, and
+     * anything else that is called, cost no more than a step's time. NULL: none asks. */
+    void (*ahead)(void *ctx, bool (*fn)(void *arg), void *arg);
     /* What the head read of each row of the latest step, [n_rows][n_embd], up
      * to the next one; NULL: st says why. No hook: out of reach. How it becomes
      * a text's embedding is the model's affair. */

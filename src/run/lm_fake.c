@@ -22,6 +22,10 @@ struct br_lm_fake {
         void (*fn)(void *arg);
         void *arg;
     } meanwhile;
+    struct { /* in a draw, behind that */
+        bool (*fn)(void *arg);
+        void *arg;
+    } ahead;
 };
 
 /* splitmix64 */
@@ -159,6 +163,15 @@ meanwhile(void *ctx, void (*fn)(void *arg), void *arg)
     f->meanwhile.arg = arg;
 }
 
+static void
+ahead(void *ctx, bool (*fn)(void *arg), void *arg)
+{
+    br_lm_fake *f = ctx;
+
+    f->ahead.fn = fn;
+    f->ahead.arg = arg;
+}
+
 /* As the sampler draws from what step says. */
 static br_code
 draw(void *ctx, const br_step *s, const br_sample_params *const *p,
@@ -170,6 +183,8 @@ draw(void *ctx, const br_step *s, const br_sample_params *const *p,
     BR_TRY(rows(f, s, NULL, out, st));
     if (f->meanwhile.fn)
         f->meanwhile.fn(f->meanwhile.arg);
+    if (f->ahead.fn)
+        (void)f->ahead.fn(f->ahead.arg); /* it goes on with nothing */
     for (uint32_t i = 0; i < n; i++) {
         memset(f->logits, 0, (size_t)f->c.n_vocab * sizeof *f->logits);
         f->logits[out[i]] = WANTED;
@@ -269,6 +284,7 @@ br_lm_fake_open(br_lm_fake **out, const br_lm_fake_config *c, br_status *st)
     f->lm.step = step;
     f->lm.draw = f->c.logits_only ? NULL : draw;
     f->lm.meanwhile = f->c.logits_only ? NULL : meanwhile;
+    f->lm.ahead = f->c.logits_only ? NULL : ahead;
     f->lm.hidden = f->c.pooling ? hidden : NULL;
     f->lm.n_embd = BR_LM_FAKE_EMBD;
     f->lm.pooling = f->c.pooling;

@@ -133,6 +133,12 @@ meanwhile(void *ctx, void (*fn)(void *arg), void *arg)
     br_cun_meanwhile(((br_lm_model *)ctx)->o.cun, fn, arg);
 }
 
+static void
+ahead(void *ctx, bool (*fn)(void *arg), void *arg)
+{
+    br_cun_ahead(((br_lm_model *)ctx)->o.cun, fn, arg);
+}
+
 static const float *
 hidden(void *ctx, br_status *st)
 {
@@ -204,6 +210,8 @@ gpu_so_far(void *ctx, br_lm_gpu *out)
     *out = (br_lm_gpu){.resident = c.stayed,
                        .entered = c.entered,
                        .exited = c.exited,
+                       .ahead = c.ahead,
+                       .vain = c.vain,
                        .device_ns = c.device_ns,
                        .submit_ns = c.submit_ns};
 }
@@ -246,6 +254,7 @@ fill_in(br_lm_model *r, const br_model *m, const br_oracle_config *c)
                     .stats = gpu ? stats : NULL,
                     .gpu = r->o.cun && !gpu ? gpu_so_far : NULL,
                     .page = r->o.state ? page : NULL};
+    r->lm.ahead = r->lm.meanwhile && r->rewinds ? ahead : NULL;
     /* A ranker's head is not here. Who says nothing gets the mean. */
     r->lm.hidden = m->hp.pooling > BR_POOLING_LAST ? NULL : hidden;
     r->lm.pooling = m->hp.pooling ? (br_pooling)m->hp.pooling : BR_POOLING_MEAN;

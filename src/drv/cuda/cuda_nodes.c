@@ -796,6 +796,10 @@ br_cun_hidden(br_cun *x, br_status *st)
     size_t bytes;
 
     br_check(x->v.hidden != BR_IR_NONE); /* a model's graph has a head */
+    if (x->stay.ahead.rows) {
+        br_fail(st, BR_E_INTERNAL, "a step's rows: it did not ask for them");
+        return NULL;
+    }
     cun_leave(x);
     v = &x->v.at[x->v.hidden];
     bytes = (size_t)v->cols * x->n_rows * 4;

@@ -19,6 +19,9 @@ typedef struct br_cun_costs { /* of NVIDIA's */
     /* Of them: by a launch that stays; such launches, and how many were ended because
      * something else was asked of the device; of those steps, the device's own time. */
     uint64_t stayed, entered, exited, device_ns;
+    /* Of those steps: told while the one before ran; and others, told so, that were for
+     * nothing. */
+    uint64_t ahead, vain;
     uint64_t load_bytes, load_ns; /* of the model's matrices */
     /* Bytes of the device's memory: matrices; pages of keys and values; states of
      * slots; values between nodes, scratch and the step itself. */
@@ -99,6 +102,11 @@ br_code br_cun_next(br_cun *x, const br_step *step, const br_cun_pick *p,
 /* Each of those calls fn(arg), once, when the device has the step and before its tokens
  * are waited for. NULL: none does. */
 void br_cun_meanwhile(br_cun *x, void (*fn)(void *arg), void *arg);
+/* Late in a step of a launch that stays fn(arg) is asked, once, whether the next call is
+ * of the same rows, each a token on, which is the one that is drawn, and drawn alike.
+ * Then the device goes on with that step; what is not asked for is lost, and costs its
+ * time. NULL: nobody is asked. */
+void br_cun_ahead(br_cun *x, bool (*fn)(void *arg), void *arg);
 /* What the head read of each row of the latest step, [n_rows][n_embd]; NULL:
  * st says why. */
 const float *br_cun_hidden(br_cun *x, br_status *st);

@@ -79,6 +79,22 @@ typedef struct cun_fresh { /* entries of the block's tables */
     uint32_t at, n;
 } cun_fresh;
 
+/* The next step of a launch that stays, told before this one is over (cuda_ahead.c). */
+typedef struct cun_ahead {
+    bool (*fn)(void *arg); /* br_cun_ahead */
+    void *arg;
+    const br_step *step; /* at hand, and is to be asked about; or NULL */
+    const br_cun_pick *how;
+    int64_t from_ns;  /* when the device had it, or could */
+    int64_t due_ns;   /* when to ask */
+    bool known;       /* there was one in this launch: */
+    uint32_t took_ns; /* the latest */
+    uint32_t rows;    /* that are told, and not asked for yet; 0: none are */
+    uint32_t epoch;   /* of their head */
+    int32_t slot[BR_STAY_ROWS], position[BR_STAY_ROWS];
+    br_cun_pick pick[BR_STAY_ROWS];
+} cun_ahead;
+
 /* Steps from the host's memory (cuda_stay.c). */
 typedef struct cun_loop {
     bool off; /* the driver, or memory, does not do for a launch that stays */
@@ -91,6 +107,7 @@ typedef struct cun_loop {
     uint32_t quiet; /* it was another */
     uint32_t epoch; /* of the latest head */
     uint32_t rows;  /* of the launch that stays; 0: there is none */
+    cun_ahead ahead;
 } cun_loop;
 
 typedef struct cun_embed { /* a table whose rows the step brings */
@@ -295,9 +312,22 @@ br_code cun_open_stay(br_cun *x, br_status *st) BR_MUST_USE;
 br_code cun_start_fetch(br_cun *x, uint32_t rows, br_status *st) BR_MUST_USE;
 /* Writes it where that launch finds it; p: how tokens are drawn, or NULL. */
 void cun_tell(br_cun *x, const br_step *step, const br_cun_pick *p);
-/* Ends the launch that stays, which has nothing to do. Nobody waits for it. */
+/* Ends the launch that stays, which has nothing to do. Nobody waits for it; but for a
+ * step ahead, which was for nothing. */
 void cun_leave(br_cun *x);
 void cun_close_stay(br_cun *x);
+/* The next head; the rest is there. Returns its epoch. */
+uint32_t cun_say_head(br_cun *x, uint32_t rows, uint32_t pages);
+
+/* ---- cuda_ahead.c ---- */
+/* The launch that stays has the step, of these draws: what follows may ask about the
+ * one after it, once, while its tokens are waited for. */
+void cun_await_ahead(br_cun *x, const br_step *step, const br_cun_pick *p);
+void cun_look_ahead(br_cun *x);
+/* Is the step that is staged the one that was told ahead, or rows of it? row[i]: which. */
+bool cun_is_ahead(const br_cun *x, const br_step *step, const br_cun_pick *p,
+                  uint8_t *row);
+void cun_call_off(br_cun *x);
 
 /* ---- cuda_experts.c ---- */
 /* Numbers of a row that xq is to have room for, because of experts. */

@@ -7,7 +7,8 @@
  * The launch stays while steps of as many rows follow each other whose tokens the
  * device draws; any slots, any draws. It ends by itself when nothing comes for 20
  * ms, or when what comes is another step's head. Whatever else is asked of the
- * device first writes such a head (cun_leave).
+ * device first writes such a head (cun_leave). The next head may be there before a step
+ * is over (cuda_ahead.c).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "drv/cuda/cuda_nodes_int.h"
 
@@ -179,21 +180,30 @@ write_head(br_cun *x, uint32_t rows, uint32_t pages)
 }
 
 /* Never 0, which is what nobody has said yet. */
-static void
-next_epoch(br_cun *x)
+static uint32_t
+epoch_after(uint32_t epoch)
 {
-    x->stay.epoch = x->stay.epoch == UINT32_MAX ? 1 : x->stay.epoch + 1;
+    return epoch == UINT32_MAX ? 1 : epoch + 1;
+}
+
+uint32_t
+cun_say_head(br_cun *x, uint32_t rows, uint32_t pages)
+{
+    x->stay.epoch = epoch_after(x->stay.epoch);
+    write_head(x, rows, pages);
+    return x->stay.epoch;
 }
 
 void
 cun_tell(br_cun *x, const br_step *step, const br_cun_pick *p)
 {
     struct br_stay_host *h = x->stay.host;
+    struct br_stay_row *row = h->row[epoch_after(x->stay.epoch) & 1];
     const uint32_t *tables = (void *)(x->stage + x->at.tables);
     uint32_t n = 0;
 
     for (uint32_t t = 0; t < step->n_rows; t++) {
-        struct br_stay_row *r = &h->row[t];
+        struct br_stay_row *r = &row[t];
 
         r->slot = step->slot[t];
         r->position = step->position[t];
@@ -205,8 +215,7 @@ cun_tell(br_cun *x, const br_step *step, const br_cun_pick *p)
         for (uint32_t k = 0; k < x->fresh.at[i].n; k++, n++)
             h->page[n] = (struct br_stay_page){x->fresh.at[i].at + k,
                                                tables[x->fresh.at[i].at + k]};
-    next_epoch(x);
-    write_head(x, step->n_rows, n);
+    (void)cun_say_head(x, step->n_rows, n);
 }
 
 void
@@ -215,62 +224,76 @@ cun_leave(br_cun *x)
     if (!x->stay.rows)
         return;
     x->stay.rows = 0;
-    next_epoch(x);
-    write_head(x, 0, 0);
+    (void)cun_say_head(x, 0, 0);
     x->costs.exited++;
+    cun_call_off(x);
 }
 
 static br_code
 enter(br_cun *x, uint32_t rows, br_status *st)
 {
     memset(x->stay.host->out, 0, sizeof x->stay.host->out);
+    x->stay.ahead.known = false;
     x->stay.rows = rows;
     x->costs.entered++;
     return BR_CU(&x->cu, st, cuGraphLaunch(x->stay.graph[rows], x->cu.stream));
 }
 
-/* Are all tokens of the latest head there? */
+/* Are all tokens of that head there? */
 static bool
-told(const br_cun *x, uint32_t rows)
+told(const br_cun *x, uint32_t rows, uint32_t epoch)
 {
     const struct br_stay_host *h = x->stay.host;
+    const unsigned long long *out = h->out[epoch & 1], *ns = &h->ns[epoch & 1];
 
-    for (uint32_t t = 0; t <= rows; t++) {
-        const unsigned long long *p = t < rows ? &h->out[t] : &h->ns;
-
-        if (__atomic_load_n(p, __ATOMIC_ACQUIRE) >> 32 != x->stay.epoch)
+    for (uint32_t t = 0; t <= rows; t++)
+        if (__atomic_load_n(t < rows ? &out[t] : ns, __ATOMIC_ACQUIRE) >> 32 !=
+            epoch)
             return false;
-    }
     return true;
 }
 
-/* A launch whose patience ended before it saw the head is made again: that one
- * begins with it. */
-static br_code
-await_tokens(br_cun *x, uint32_t rows, br_status *st)
+static void
+look(br_cun *x, uint32_t rows, uint32_t epoch)
 {
-    enum { LOOKS = 1000 }; /* between two questions to the driver */
+    enum { LOOKS = 1000 /* between two questions to the driver */, EACH = 16 };
+
+    for (int i = 1; i <= LOOKS && !told(x, rows, epoch); i++) {
+        br_cpu_relax();
+        if (i % EACH == 0)
+            cun_look_ahead(x);
+    }
+}
+
+/* A launch whose patience ended before it saw the head is made again: that one
+ * begins with it; what was drawn before, which a step ahead begins with, is where it was.
+ * Of a step ahead only what it follows is waited for. */
+static br_code
+await_tokens(br_cun *x, uint32_t rows, uint32_t epoch, br_status *st)
+{
     const int64_t since = br_now_ns();
     bool again = false;
 
-    while (!told(x, rows)) {
+    while (!told(x, rows, epoch)) {
         int rc;
 
-        for (int i = 0; i < LOOKS && !told(x, rows); i++)
-            br_cpu_relax();
+        look(x, rows, epoch);
         const int64_t waited = br_now_ns() - since;
         rc = x->cu.cuStreamQuery(x->cu.stream);
-        if (rc == BR_CU_NOT_READY && !told(x, rows))
+        if (rc == BR_CU_NOT_READY && !told(x, rows, epoch))
             BR_TRY(br_cuda_overdue(&x->cu, waited, st));
-        if (rc == BR_CU_NOT_READY || (rc == 0 && told(x, rows)))
+        if (rc == BR_CU_NOT_READY || (rc == 0 && told(x, rows, epoch)))
             continue;
         BR_TRY(cun_why(x, br_cuda_check(&x->cu, rc, "cuStreamQuery", st), st));
-        if (again)
+        if (again || epoch != x->stay.epoch)
             return br_fail(st, BR_E_INTERNAL,
                            "a launch ended and did not say what it drew");
         again = true;
         BR_TRY(enter(x, rows, st));
     }
+    x->stay.ahead.known = true;
+    x->stay.ahead.from_ns = br_now_ns();
+    x->stay.ahead.took_ns = (uint32_t)x->stay.host->ns[epoch & 1];
     return BR_OK;
 }
 
@@ -303,6 +326,13 @@ may_stay(br_cun *x)
     return alone && (hands == 0 || s->quiet == QUIET);
 }
 
+static void
+count_like(cun_loop *s, uint32_t rows)
+{
+    s->n_like = s->like == rows ? s->n_like + 1 : 1;
+    s->like = rows;
+}
+
 /* Is there a launch for steps of so many rows? One is made when they come again
  * and again. */
 static bool
@@ -312,8 +342,7 @@ has_graph(br_cun *x, uint32_t rows)
     br_status why = {0};
     br_code code;
 
-    s->n_like = s->like == rows ? s->n_like + 1 : 1;
-    s->like = rows;
+    count_like(s, rows);
     if (!may_stay(x))
         return false;
     if (s->graph[rows] || s->off || s->n_like < AT_SIGHT)
@@ -345,12 +374,27 @@ go_on(br_cun *x)
     x->meanwhile.done = true;
 }
 
+/* n rows of the launch's, whose tokens are there. */
+static void
+fetch(br_cun *x, const uint8_t *row, uint32_t n, uint32_t epoch, int32_t *out)
+{
+    const struct br_stay_host *h = x->stay.host;
+
+    x->busy = false;
+    x->costs.stayed++;
+    x->costs.device_ns += (uint32_t)h->ns[epoch & 1];
+    for (uint32_t i = 0; i < n; i++)
+        out[i] = (int32_t)h->out[epoch & 1][row ? row[i] : i];
+}
+
 /* The step that is staged, by a launch that stays. */
 static br_code
-run(br_cun *x, const br_step *step, const br_cun_pick *p, br_status *st)
+run(br_cun *x, const br_step *step, const br_cun_pick *p, int32_t *out,
+    br_status *st)
 {
     const uint32_t rows = step->n_rows;
     const bool here = x->stay.rows == rows && x->n_fresh <= BR_STAY_PAGES;
+    uint32_t epoch;
     br_code code;
 
     if (!here)
@@ -363,9 +407,14 @@ run(br_cun *x, const br_step *step, const br_cun_pick *p, br_status *st)
         give_up(x, rows, st ? st->msg : "");
         return code;
     }
+    x->stay.ahead.from_ns = br_now_ns();
     cun_end(x, step, rows);
     go_on(x);
-    return await_tokens(x, rows, st);
+    cun_await_ahead(x, step, p);
+    epoch = x->stay.epoch; /* not of a step ahead */
+    BR_TRY(await_tokens(x, rows, epoch, st));
+    fetch(x, NULL, rows, epoch, out);
+    return BR_OK;
 }
 
 static br_code
@@ -377,6 +426,16 @@ ordinary(br_cun *x, const br_step *step, const br_cun_pick *p, uint32_t n,
     return n ? br_cun_draw(x, p, n, out, st) : BR_OK;
 }
 
+static void
+forget(br_cun *x)
+{
+    x->stay.rows = 0;
+    x->stay.ahead.rows = 0;
+    x->stay.ahead.step = NULL;
+    cun_forget_tables(x);
+    cun_forget_draws(x);
+}
+
 /* What is half done when a launch fails; where the driver did not take it, and it
  * never began, an ordinary step does instead. */
 static br_code
@@ -385,35 +444,58 @@ mend(br_cun *x, const br_step *step, const br_cun_pick *p, uint32_t n,
 {
     uint32_t n_want;
 
-    x->stay.rows = 0;
-    cun_forget_tables(x);
-    cun_forget_draws(x);
+    forget(x);
     if (x->stay.graph[n])
         return code;
     BR_TRY(cun_begin(x, step, &n_want, st));
     return ordinary(x, step, p, n, out, st);
 }
 
+/* The device has the step, or had it: these rows of it. */
+static br_code
+follow(br_cun *x, const br_step *step, const br_cun_pick *p, const uint8_t *row,
+       int32_t *out, br_status *st)
+{
+    cun_ahead *a = &x->stay.ahead;
+    const uint32_t n = step->n_rows, rows = a->rows, epoch = a->epoch;
+    br_code code;
+
+    a->rows = 0;
+    count_like(&x->stay, n);
+    a->step = NULL;
+    cun_end(x, step, n);
+    go_on(x);
+    if (may_stay(x))
+        cun_await_ahead(x, step, p);
+    code = await_tokens(x, rows, epoch, st);
+    if (code != BR_OK) {
+        forget(x);
+        return code;
+    }
+    x->costs.ahead++;
+    fetch(x, row, n, epoch, out);
+    return BR_OK;
+}
+
 br_code
 br_cun_next(br_cun *x, const br_step *step, const br_cun_pick *p, uint32_t n,
             int32_t *out, br_status *st)
 {
+    uint8_t row[BR_STAY_ROWS];
     uint32_t n_want = 0;
     br_code code;
 
     x->meanwhile.done = false;
     BR_TRY(cun_begin(x, step, &n_want, st));
     br_check(n == n_want && "rows that want logits");
+    if (x->stay.ahead.rows && n == step->n_rows &&
+        cun_is_ahead(x, step, p, row))
+        return follow(x, step, p, row, out, st);
+    if (x->stay.ahead.rows)
+        cun_leave(x);
     if (!cun_can_fetch(x, step->n_rows, n) || !cun_draws_at_once(x, n) ||
         !has_graph(x, n))
         return ordinary(x, step, p, n, out, st);
-    code = run(x, step, p, st);
-    if (code != BR_OK)
-        return mend(x, step, p, n, out, code, st);
-    x->busy = false;
-    x->costs.stayed++;
-    x->costs.device_ns += (uint32_t)x->stay.host->ns;
-    for (uint32_t i = 0; i < n; i++)
-        out[i] = (int32_t)x->stay.host->out[i];
-    return BR_OK;
+    code = run(x, step, p, out, st);
+    return code == BR_OK ? BR_OK : mend(x, step, p, n, out, code, st);
 }

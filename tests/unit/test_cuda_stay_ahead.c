@@ -1,0 +1,360 @@
+/* test_cuda_stay_ahead.c - steps that are told while the one before runs, on the emulated
+ * device of tests/emu: the tokens are those of steps that are not.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "shape_kit.h"
+
+#include "base/thread.h"
+#include "run/sample.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "t.h"
+
+enum { SLOTS = 3, PAGES = 7, CTX = PAGES * BR_PAGE_TOKENS };
+
+/* Slots whose tokens the device draws. */
+typedef struct talk {
+    const br_lm *lm;
+    const uint32_t *tables[(SLOTS + 1) * BR_MAX_KV_GROUPS];
+    uint32_t page[SLOTS + 1][PAGES];
+    int32_t fed[SLOTS][CTX + 1]; /* and the next one */
+    br_sample_params how[SLOTS];
+    uint32_t n[SLOTS];
+    float *logits;
+    bool yes; /* to who asks */
+    bool asked;
+    int64_t sleep_ns; /* before the answer */
+} talk;
+
+static bool
+asks(void *arg)
+{
+    talk *k = arg;
+
+    k->asked = true;
+    if (k->sleep_ns)
+        br_sleep_ns(k->sleep_ns);
+    return k->yes;
+}
+
+static void
+begin_talk(talk *k, const br_lm *lm, bool ahead)
+{
+    static const float temperature[SLOTS] = {0, 0.9f, 1.3f};
+
+    *k = (talk){.lm = lm};
+    k->logits = t_keep(calloc(2 * (size_t)lm->n_vocab, sizeof *k->logits));
+    for (uint32_t i = 0; i < (SLOTS + 1) * PAGES; i++)
+        k->page[i / PAGES][i % PAGES] =
+            i < SLOTS * PAGES ? i * 5 % (SLOTS * PAGES) : i;
+    for (uint32_t i = 0; i < (SLOTS + 1) * lm->plan->n_groups; i++)
+        k->tables[i] = k->page[i / lm->plan->n_groups];
+    for (uint32_t s = 0; s < SLOTS; s++) {
+        k->how[s] = br_sample_defaults();
+        k->how[s].seed = 11 + s;
+        k->how[s].temperature = temperature[s];
+        k->how[s].top_k = s == 2 ? 20 : 0;
+        k->how[s].top_p = s == 1 ? 0.9f : 1;
+        lm->reset(lm->ctx, s);
+    }
+    lm->ahead(lm->ctx, ahead ? asks : NULL, k);
+}
+
+/* n tokens of a prompt, in one step; then one to go on from. */
+static void
+feed_talk(talk *k, uint32_t slot, uint32_t n)
+{
+    int32_t slots[CTX], position[CTX], tokens[CTX], want[CTX] = {0};
+    const br_step s = {n,    slots,     position, tokens,
+                       want, k->tables, false,    NULL};
+    br_status st = {0};
+
+    for (uint32_t i = 0; i < n; i++) {
+        slots[i] = (int32_t)slot;
+        position[i] = (int32_t)k->n[slot]++;
+        tokens[i] = (position[i] * 37 + (int32_t)slot) % k->lm->n_vocab;
+        k->fed[slot][position[i]] = tokens[i];
+    }
+    t_ok(k->lm->step(k->lm->ctx, &s, NULL, &st), &st);
+    k->fed[slot][k->n[slot]] = (int32_t)slot + 3;
+}
+
+/* The next token of each of these slots. yes: it may be told ahead that the next call is
+ * of the same. */
+static void
+say(talk *k, const char *which, bool yes)
+{
+    int32_t slots[SLOTS], position[SLOTS], tokens[SLOTS], got[SLOTS];
+    const br_sample_params *how[SLOTS] = {NULL};
+    uint32_t at[SLOTS] = {0}, n = (uint32_t)strlen(which);
+    const br_step s = {n,    slots,     position, tokens,
+                       NULL, k->tables, false,    NULL};
+    br_status st = {0};
+
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t slot = (uint32_t)(which[i] - '0');
+
+        slots[i] = (int32_t)slot;
+        position[i] = (int32_t)k->n[slot]++;
+        tokens[i] = k->fed[slot][position[i]];
+        how[i] = &k->how[slot];
+        at[i] = k->n[slot];
+    }
+    k->yes = yes;
+    k->asked = false;
+    t_ok(k->lm->draw(k->lm->ctx, &s, how, at, n, got, &st), &st);
+    for (uint32_t i = 0; i < n; i++)
+        k->fed[slots[i]][k->n[slots[i]]] = got[i];
+}
+
+static void
+say_often(talk *k, const char *which, int times)
+{
+    for (int i = 0; i < times; i++)
+        say(k, which, i + 1 < times);
+}
+
+static br_lm_gpu
+gpu_of(const talk *k)
+{
+    br_lm_gpu g;
+
+    k->lm->gpu(k->lm->ctx, &g);
+    return g;
+}
+
+/* Until the next step of these is told ahead: who was asked has said yes. */
+static void
+promise(talk *k, const char *which)
+{
+    enum { TRIES = 20 }; /* a step may be over before it was time to ask */
+
+    say(k, which, true);
+    for (int i = 0; !k->asked && i < TRIES; i++)
+        say(k, which, true);
+    ck_assert_msg(k->asked, "nobody asked");
+}
+
+/* The slot's last token again, and all of its tokens in a slot that is not in use,
+ * as a prompt: keys and values are where they belong. */
+static void
+same_as_a_prompt(const talk *k, uint32_t slot)
+{
+    const uint32_t n = k->n[slot];
+    const size_t row = (size_t)k->lm->n_vocab;
+    int32_t slots[CTX], position[CTX], want[CTX] = {0};
+    br_step s = {n,    slots,     position, k->fed[slot],
+                 want, k->tables, false,    NULL};
+    br_status st = {0};
+
+    for (uint32_t i = 0; i < n; i++) {
+        slots[i] = SLOTS;
+        position[i] = (int32_t)i;
+        want[i] = i + 1 == n;
+    }
+    t_ok(k->lm->step(k->lm->ctx, &s, k->logits, &st), &st);
+    slots[0] = (int32_t)slot;
+    position[0] = (int32_t)n - 1;
+    want[0] = 1;
+    s.n_rows = 1;
+    s.token = &k->fed[slot][n - 1];
+    t_ok(k->lm->step(k->lm->ctx, &s, k->logits + row, &st), &st);
+    ck_assert_mem_eq(k->logits, k->logits + row, row * sizeof *k->logits);
+}
+
+static const uint32_t begins[SLOTS] = {12, 5, 30};
+
+/* What each slot says after its prompt, alone and none of it ahead: all that a test
+ * compares with. */
+static void
+say_alone(talk *k, const br_lm *lm)
+{
+    static const char *const one[SLOTS] = {"0", "1", "2"};
+
+    begin_talk(k, lm, false);
+    for (uint32_t s = 0; s < SLOTS; s++) {
+        feed_talk(k, s, begins[s]);
+        while (k->n[s] + 1 < CTX)
+            say(k, one[s], true);
+    }
+    ck_assert_uint_eq(gpu_of(k).ahead + gpu_of(k).vain, 0);
+}
+
+static void
+said_the_same(const talk *k, const talk *alone)
+{
+    for (uint32_t s = 0; s < SLOTS; s++) {
+        for (uint32_t i = 0; i <= k->n[s]; i++)
+            ck_assert_msg(k->fed[s][i] == alone->fed[s][i],
+                          "slot %u, token %u: %d, not %d", s, i, k->fed[s][i],
+                          alone->fed[s][i]);
+        same_as_a_prompt(k, s);
+    }
+}
+
+/* A model, what its slots say alone, and others that begin. */
+typedef struct at_work {
+    shaped on;
+    talk alone, k;
+} at_work;
+
+static at_work *
+begin_work(const char *which)
+{
+    at_work *w = t_keep(calloc(1, sizeof *w));
+    const br_lm_config c = {.tier = "cuda", .n_ctx = CTX, .n_slots = SLOTS + 1};
+
+    t_emulate_cuda();
+    w->on = open_shape("shape:toy:BF16", &c);
+    say_alone(&w->alone, w->on.lm);
+    begin_talk(&w->k, w->on.lm, true);
+    for (; *which; which++)
+        feed_talk(&w->k, (uint32_t)(*which - '0'), begins[*which - '0']);
+    return w;
+}
+
+static void
+end_work(at_work *w)
+{
+    said_the_same(&w->k, &w->alone);
+    close_shape(&w->on);
+    t_emulate_end();
+}
+
+/* Rows of a launch, over ends of pages, some of which end: the rest is told ahead as
+ * it is. Steps ahead are counted as steps, once each. */
+TEST_WITHIN(cuda_steps_ahead_draw_the_same, 240)
+{
+    at_work *w = begin_work("012");
+    talk *k = &w->k;
+    br_lm_gpu was = gpu_of(k), g;
+
+    say_often(k, "012", 40);
+    promise(k, "012");
+    g = gpu_of(k);
+    ck_assert_uint_gt(g.ahead, was.ahead);
+    ck_assert_uint_eq(g.vain, 0);
+    ck_assert_uint_le(g.ahead - was.ahead, g.resident - was.resident);
+    was = g;
+    say(k, "02", false); /* 1 has ended */
+    g = gpu_of(k);
+    ck_assert(g.ahead == was.ahead + 1 && g.resident == was.resident + 1);
+    ck_assert(g.exited == was.exited && g.vain == 0);
+    say(k, "02", true);
+    ck_assert_uint_eq(gpu_of(k).exited, was.exited + 1);
+    say_often(k, "02", 12);
+    promise(k, "02");
+    say(k, "2", true);
+    say_often(k, "2", 12);
+    ck_assert_uint_eq(gpu_of(k).vain, 0);
+    said_the_same(k, &w->alone);
+    say_often(k, "1", 9); /* goes on where it was */
+    end_work(w);
+}
+
+/* What nobody expected after a step was told: another order, a prompt, other slots,
+ * parameters, a step whose logits are looked at, nobody to be asked any more. */
+TEST_WITHIN(cuda_steps_ahead_for_nothing_cost_no_token, 240)
+{
+    at_work *w = begin_work("12");
+    talk *k = &w->k;
+    br_lm_gpu g = gpu_of(k);
+    uint64_t vain = g.vain;
+
+    promise(k, "12");
+    say(k, "21", true); /* another order */
+    ck_assert_uint_eq(gpu_of(k).vain, ++vain);
+    promise(k, "12");
+    feed_talk(k, 0, begins[0]); /* a prompt */
+    ck_assert_uint_eq(gpu_of(k).vain, ++vain);
+    promise(k, "12");
+    say(k, "02", true);
+    ck_assert_uint_eq(gpu_of(k).vain, ++vain);
+    promise(k, "12");
+    say(k, "012", true); /* one more */
+    ck_assert_uint_eq(gpu_of(k).vain, ++vain);
+    promise(k, "12");
+    k->how[1].top_k = k->lm->n_vocab; /* all, which is what 0 says */
+    say(k, "12", true);
+    ck_assert_uint_eq(gpu_of(k).vain, ++vain);
+    k->how[1].top_k = 0;
+    promise(k, "1");
+    same_as_a_prompt(k, 1);
+    ck_assert_uint_eq(gpu_of(k).vain, ++vain);
+    promise(k, "1");
+    k->lm->ahead(k->lm->ctx, NULL, NULL);
+    ck_assert_uint_eq(gpu_of(k).vain, ++vain);
+    say_often(k, "012", 9);
+    ck_assert_uint_eq(gpu_of(k).vain, vain);
+    end_work(w);
+}
+
+/* Of the same slot and position, with another token than was drawn. */
+TEST_WITHIN(cuda_a_step_ahead_is_of_the_token_that_was_drawn, 240)
+{
+    at_work *w = begin_work("0");
+    talk *k = &w->k;
+    uint32_t at;
+    int32_t other;
+
+    promise(k, "0");
+    at = k->n[0];
+    other = (k->fed[0][at] + 1) % k->lm->n_vocab;
+    k->fed[0][at] = other;
+    say_often(k, "0", 5);
+    ck_assert_uint_eq(gpu_of(k).vain, 1);
+    ck_assert_int_eq(k->fed[0][at], other);
+    same_as_a_prompt(k, 0);
+    k->n[0] = 0;
+    k->n[1] = k->n[2] = 0;
+    feed_talk(k, 0, begins[0]);
+    feed_talk(k, 1, begins[1]);
+    feed_talk(k, 2, begins[2]);
+    say_often(k, "0", 5);
+    end_work(w);
+}
+
+/* A host that is late: the launch has ended when the head is written, and the one that is
+ * made again begins with it. Or it ended behind the step ahead, before somebody asked. */
+TEST_WITHIN(cuda_a_step_ahead_may_come_late, 240)
+{
+    enum { LONG_NS = 150000000 };
+    at_work *w = begin_work("012");
+    talk *k = &w->k;
+    br_lm_gpu was, g;
+
+    promise(k, "12");
+    say(k, "12", false);
+    was = gpu_of(k);
+    k->sleep_ns = LONG_NS;
+    promise(k, "12");
+    k->sleep_ns = 0;
+    say(k, "12", false);
+    g = gpu_of(k);
+    ck_assert(g.entered > was.entered && g.ahead > was.ahead && g.vain == 0);
+    promise(k, "12");
+    was = gpu_of(k);
+    br_sleep_ns(LONG_NS);
+    say_often(k, "12", 2);
+    g = gpu_of(k);
+    ck_assert(g.entered > was.entered && g.ahead > was.ahead && g.vain == 0);
+    end_work(w);
+}
+
+/* Of a slot's state nothing is taken back, so nobody is asked. */
+TEST_WITHIN(cuda_no_step_is_ahead_where_states_are, 240)
+{
+    const br_lm_config c = {.tier = "cuda", .n_ctx = CTX, .n_slots = SLOTS + 1};
+    br_status st = {0};
+    br_lm_model *r;
+    br_model *m;
+
+    t_emulate_cuda();
+    t_ok(br_model_open(&m, t_repo("tests/data/logits/mamba2.gguf"), &st), &st);
+    t_ok(br_lm_model_open(&r, m, &c, &st), &st);
+    ck_assert(br_lm_model_lm(r)->draw && !br_lm_model_lm(r)->ahead);
+    br_lm_model_close(r);
+    br_model_close(m);
+    t_emulate_end();
+}
