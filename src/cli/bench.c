@@ -55,9 +55,11 @@ typedef struct bench {
     list batch, depth;
     double read_gb_s, gops[BR_FORM_COUNT]; /* best seen around the test */
     float *logits;
-    void *saved;   /* states of all slots at the depth */
-    uint32_t slot; /* the first of those that are measured */
-    bool tuned;    /* by what brass tune found */
+    int32_t drawn[MAX_BATCH]; /* by the latest step, where the tier draws */
+    bool more;                /* another step of the same rows comes */
+    void *saved;              /* states of all slots at the depth */
+    uint32_t slot;            /* the first of those that are measured */
+    bool tuned;               /* by what brass tune found */
 } bench;
 
 typedef struct outcome {
@@ -191,6 +193,19 @@ slot_bytes(const bench *b)
     return b->o.state ? br_slot_bytes(b->o.state) : 0;
 }
 
+static bool
+draws(const bench *b)
+{
+    return b->gpu.tier && br_cun_draws(b->o.cun);
+}
+
+/* br_cun_ahead's. */
+static bool
+goes_on(void *arg)
+{
+    return ((const bench *)arg)->more;
+}
+
 static br_code
 open_all(bench *b, br_status *st)
 {
@@ -223,6 +238,8 @@ open_all(bench *b, br_status *st)
     BR_TRY(code);
     if (b->o.cpu)
         tune(b);
+    if (draws(b))
+        br_cun_ahead(b->o.cun, goes_on, b);
     b->logits = br_try_calloc((size_t)c.max_want * (size_t)b->m->hp.n_vocab,
                               sizeof *b->logits);
     b->saved = br_try_calloc(n_slots, slot_bytes(b) + 1);
@@ -346,23 +363,29 @@ step(bench *b, uint32_t slot, uint32_t from, uint32_t n, bool want,
                           st);
 }
 
-/* A token of each of n slots; tier cuda draws it where the logits are. */
+/* A token of each of n slots, step i of so many; tier cuda draws it where the logits
+ * are. The next one is of what was drawn, as in an answer; but for experts, whom tokens
+ * choose: those of weights that are drawn themselves soon ask for the same few. */
 static br_code
-tokens(bench *b, uint32_t from, uint32_t n, br_status *st)
+tokens(bench *b, const outcome *o, uint32_t i, uint32_t of, br_status *st)
 {
-    static const br_cun_pick best[MAX_BATCH];
-    int32_t slots[MAX_BATCH], positions[MAX_BATCH], tokens[MAX_BATCH],
-        drawn[MAX_BATCH];
+    const uint32_t from = o->depth + i, n = o->batch;
+    const bool own = i > 0 && draws(b) && b->m->hp.n_expert == 0;
+    br_cun_pick best[MAX_BATCH] = {0};
+    int32_t slots[MAX_BATCH], positions[MAX_BATCH], tokens[MAX_BATCH];
     br_step s = {
         .n_rows = n, .slot = slots, .position = positions, .token = tokens};
 
-    for (uint32_t i = 0; i < n; i++) {
-        slots[i] = (int32_t)(b->slot + i);
-        positions[i] = (int32_t)from;
-        tokens[i] = br_bench_token(b->m, i, from);
+    for (uint32_t r = 0; r < n; r++) {
+        slots[r] = (int32_t)(b->slot + r);
+        positions[r] = (int32_t)from;
+        best[r].position = from + 1;
+        tokens[r] = own && b->drawn[r] >= 0 ? b->drawn[r]
+                                            : br_bench_token(b->m, r, from);
     }
-    if (b->gpu.tier && br_cun_draws(b->o.cun))
-        return br_oracle_draw(&b->o, &s, best, n, drawn, st);
+    b->more = i + 1 < of && b->m->hp.n_expert == 0;
+    if (draws(b))
+        return br_oracle_draw(&b->o, &s, best, n, b->drawn, st);
     return br_oracle_step(&b->o, &s, BR_IR_DECODE,
                           b->gpu.tier ? NULL : b->logits, st);
 }
@@ -419,7 +442,7 @@ once(bench *b, outcome *o, br_status *st)
         return BR_OK;
     }
     for (uint32_t i = 0; i < o->tokens; i++, o->steps++)
-        BR_TRY(tokens(b, o->depth + i, o->batch, st));
+        BR_TRY(tokens(b, o, i, o->tokens, st));
     return BR_OK;
 }
 
@@ -436,7 +459,7 @@ warm_up(bench *b, const outcome *o, br_status *st)
         BR_TRY(prompt(b, 0, o->depth, BR_MIN(o->tokens, b->chunk), true, &steps,
                       st));
     else
-        BR_TRY(tokens(b, o->depth, o->batch, st));
+        BR_TRY(tokens(b, o, 0, 1, st));
     rewind_all(b, o->batch, o->depth);
     return BR_OK;
 }
@@ -538,6 +561,8 @@ repeat(bench *b, outcome *o, uint32_t r, br_status *st)
     o->cuda.submit_ns -= cuda.submit_ns;
     o->cuda.stayed -= cuda.stayed;
     o->cuda.entered -= cuda.entered;
+    o->cuda.ahead -= cuda.ahead;
+    o->cuda.vain -= cuda.vain;
     o->cuda.device_ns -= cuda.device_ns;
     o->host.steps -= was.steps;
     o->host.launches -= was.launches;
@@ -667,6 +692,8 @@ print_cuda(br_json_writer *w, const br_cun_costs *c)
     br_json_w_obj(w);
     br_json_w_key_u64(w, "steps", c->stayed);
     br_json_w_key_u64(w, "launches", c->entered);
+    br_json_w_key_u64(w, "ahead", c->ahead);
+    br_json_w_key_u64(w, "vain", c->vain);
     br_json_w_key_f64(
         w, "device_us",
         c->stayed ? (double)c->device_ns * 1e-3 / (double)c->stayed : 0);
