@@ -489,7 +489,7 @@ bc_step_set(cudaGraphExec_t x, cudaGraphNode_t node, bc_work *w,
         (!at || at->type != type ||
          !same_shape(exec_of(at->w->payload), exec_of(now->payload))))
         e = cudaErrorInvalidValue;
-    if (e == cudaSuccess) {
+    if (e == cudaSuccess && at) { /* gcc does not see that it is there */
         bc_work *old = at->w;
 
         at->w = now;
