@@ -7,6 +7,7 @@
 #include "http/gen.h"
 
 #include <math.h>
+#include <string.h>
 
 #define PUT(out, lit) br_str_put((out), lit, sizeof(lit) - 1)
 
@@ -76,21 +77,47 @@ put_chat_logprobs(const br_gen *g, br_choice *c, br_str *out)
     c->lp.n = 0;
 }
 
+/* A member of an object that has n of them, which begin at keys[]. Tokens that
+ * are written alike (bytes that are no UTF-8 are all U+FFFD) are one: the first. */
+static uint32_t
+put_alternative(const br_gen *g, const br_logprob *l, size_t *keys, uint32_t n,
+                br_str *out)
+{
+    size_t was = out->n, at, len;
+
+    if (n)
+        PUT(out, ",");
+    at = out->n;
+    br_put_json(out, br_tok_bytes(g->model->m.tok, l->id));
+    PUT(out, ":");
+    len = out->n - at;
+    for (uint32_t i = 0; i < n; i++) {
+        if (len && memcmp(out->at + keys[i], out->at + at, len) == 0) {
+            out->n = was;
+            return n;
+        }
+    }
+    put_logprob(out, l->logprob);
+    keys[n] = at;
+    return n + 1;
+}
+
+/* The likeliest first, and the chosen one if it is none of them, as OpenAI has it:
+ * one more than were asked for. */
 static void
 put_alternatives(const br_gen *g, const br_logprob *row, br_str *out)
 {
+    size_t keys[1 + BR_ASK_MAX_LOGPROBS];
+    uint32_t n = 0;
+
     if (isnan(row->logprob)) {
         PUT(out, "null");
         return;
     }
     PUT(out, "{");
-    for (uint32_t k = 1; k < g->lp_row && row[k].id >= 0; k++) {
-        if (k > 1)
-            PUT(out, ",");
-        br_put_json(out, br_tok_bytes(g->model->m.tok, row[k].id));
-        PUT(out, ":");
-        put_logprob(out, row[k].logprob);
-    }
+    for (uint32_t k = 1; k < g->lp_row && row[k].id >= 0; k++)
+        n = put_alternative(g, &row[k], keys, n, out);
+    (void)put_alternative(g, row, keys, n, out);
     PUT(out, "}");
 }
 

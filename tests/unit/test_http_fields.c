@@ -322,3 +322,26 @@ TEST(logprobs_of_a_form_are_each_tokens_own)
     }
     sk_close(&k);
 }
+
+/* Bytes that are no UTF-8 are all written as U+FFFD: of 120 of them, each chosen
+ * beside the likeliest, some have one of their kind there. */
+TEST(a_name_stands_once_among_the_alternatives_of_completions)
+{
+    br_str ids = {0};
+    sk_answer a;
+    sk k;
+
+    for (int i = 0; i < 120; i++)
+        br_str_printf(&ids, "%s%d", i ? "," : "", 133 + i);
+    sk_open(&k, &(sk_config){0});
+    a = sk_ask(&k, "POST /v1/completions", "",
+               t_printf("{\"prompt\":[%s],\"max_tokens\":0,\"echo\":true,"
+                        "\"logprobs\":1}",
+                        br_str_z(&ids)));
+    ck_assert_int_eq(a.status, 200);
+    ck_assert_ptr_nonnull(strstr(a.body, "{\"\ufffd\":-4.21915e-06}"));
+    ck_assert_msg(!strstr(a.body, "{\"\ufffd\":-4.21915e-06,\"\ufffd\""), "%s",
+                  a.body);
+    br_str_fini(&ids);
+    sk_close(&k);
+}
