@@ -680,6 +680,24 @@ br_http_conns_flush(br_http_loop *l)
 
 /* ---- events -------------------------------------------------------------- */
 
+/* Its client has closed its side before it had its answer. One that is gone looks
+ * just so, and nothing is made for nobody; one that only has no more to ask
+ * (`nc -N`) is still there to be told. */
+static void
+on_half_closed(br_http_conn *c)
+{
+    br_http_loop *l = c->loop;
+
+    if (c->state != BR_CONN_BUSY || c->ws || c->h2) {
+        br_http_conn_drop(c, false);
+        return;
+    }
+    l->app.gone(l->app.ctx, c, false);
+    refuse(c, 499,
+           "the client closed its side of the connection before the answer "
+           "was there, as one does that leaves: keep it open");
+}
+
 void
 br_http_conn_event(br_http_conn *c, uint32_t events)
 {
@@ -687,9 +705,12 @@ br_http_conn_event(br_http_conn *c, uint32_t events)
 
     if (c->state == BR_CONN_DEAD)
         return;
-    if ((events & (EPOLLERR | EPOLLHUP)) ||
-        ((events & EPOLLRDHUP) && answering)) {
+    if (events & (EPOLLERR | EPOLLHUP)) {
         br_http_conn_drop(c, false);
+        return;
+    }
+    if ((events & EPOLLRDHUP) && answering) {
+        on_half_closed(c);
         return;
     }
     if (c->tls_out

@@ -1,10 +1,11 @@
-/* test_http_slow.c - who does not fetch an answer keeps no slot from others, and
- * who has asked in time is not late because the server was.
+/* test_http_slow.c - who does not fetch an answer, or looks as if he had left, keeps
+ * no slot from others, and who has asked in time is not late because the server was.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "serve_kit.h"
 
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define MS INT64_C(1000000)
@@ -81,6 +82,53 @@ TEST(http_gives_the_slot_of_a_slow_client_to_who_waits)
         get_all(&k, n);
         sk_close(&k);
     }
+}
+
+/* ---- a client that has closed its side ------------------------------------ */
+
+/* All that comes back until the server closes, kept. */
+static char *
+ask_and_close_a_side(const sk *k, const char *path, const char *body)
+{
+    const char *post = t_printf("POST %s HTTP/1.1\r\nHost: localhost\r\n"
+                                "Content-Length: %zu\r\n\r\n%s",
+                                path, strlen(body), body);
+    int fd = sk_connect(k);
+    br_str got = {0};
+    char buf[4096], *kept;
+    ssize_t n;
+
+    sk_send(fd, post, strlen(post));
+    shutdown(fd, SHUT_WR);
+    while ((n = recv(fd, buf, sizeof buf, 0)) > 0)
+        br_str_put(&got, buf, (size_t)n);
+    ck_assert_int_eq(n, 0);
+    close(fd);
+    kept = t_printf("%s", br_str_z(&got));
+    br_str_fini(&got);
+    return kept;
+}
+
+/* A client that has left looks the same: nothing is made for nobody. */
+TEST(http_who_closes_his_side_before_the_answer_has_left)
+{
+    static const char ask[] = "{\"prompt\":\"Hi\",\"ignore_eos\":true,"
+                              "\"max_tokens\":900,\"stream\":%s}";
+    char *got;
+    sk k;
+
+    sk_open(&k, &(sk_config){.fake = {.step_ns = 100 * MS}});
+    got = ask_and_close_a_side(&k, "/v1/completions", t_printf(ask, "false"));
+    ck_assert_msg(strncmp(got, "HTTP/1.1 499 ", 13) == 0 &&
+                      strstr(got, "the client closed its side"),
+                  "%s", got);
+    got = ask_and_close_a_side(&k, "/v1/completions", t_printf(ask, "true"));
+    ck_assert_ptr_null(strstr(got, "[DONE]"));
+    while (stats(&k).n_cancelled < 2)
+        br_sleep_ns(MS);
+    got = ask_and_close_a_side(&k, "/tokenize", "{\"prompt\":\"Hi\"}");
+    ck_assert_msg(strncmp(got, "HTTP/1.1 200 ", 13) == 0, "%s", got);
+    sk_close(&k);
 }
 
 /* ---- a server that was away ---------------------------------------------- */
