@@ -162,7 +162,9 @@ typedef struct br_kfn {
     uint32_t param_bytes; /* of an entry: its parameter block */
     uint32_t frame_bytes; /* of local memory, parameters of a call included */
     uint32_t max_threads, req_threads; /* 0: not said */
-    uint32_t cluster[3]; /* blocks that a cluster has to have; 0: not said */
+    uint32_t req_block[3];             /* their x, y and z */
+    uint32_t cluster[3];  /* blocks that a cluster has to have; 0: not said */
+    uint32_t max_cluster; /* or may have, of all directions; 0: not said */
     BR_VEC(br_kparam) params; /* results first */
     BR_VEC(br_kval) vals;
     BR_VEC(br_kins) ins;

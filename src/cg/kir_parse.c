@@ -222,6 +222,10 @@ func_line(parser *p)
                        : br_text_is(w, "frame_bytes") ? &p->f->frame_bytes
                        : br_text_is(w, "max_threads") ? &p->f->max_threads
                        : br_text_is(w, "req_threads") ? &p->f->req_threads
+                       : br_text_is(w, "block_x")     ? &p->f->req_block[0]
+                       : br_text_is(w, "block_y")     ? &p->f->req_block[1]
+                       : br_text_is(w, "block_z")     ? &p->f->req_block[2]
+                       : br_text_is(w, "max_cluster") ? &p->f->max_cluster
                        : br_text_is(w, "cluster_x")   ? &p->f->cluster[0]
                        : br_text_is(w, "cluster_y")   ? &p->f->cluster[1]
                        : br_text_is(w, "cluster_z")   ? &p->f->cluster[2]

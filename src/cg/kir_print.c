@@ -149,6 +149,11 @@ br_kfn_print(const br_kir *m, const br_kfn *f, br_str *out)
         br_str_printf(out, " max_threads %u", f->max_threads);
     if (f->req_threads)
         br_str_printf(out, " req_threads %u", f->req_threads);
+    if (f->req_block[0])
+        br_str_printf(out, " block_x %u block_y %u block_z %u", f->req_block[0],
+                      f->req_block[1], f->req_block[2]);
+    if (f->max_cluster)
+        br_str_printf(out, " max_cluster %u", f->max_cluster);
     if (f->cluster[0])
         br_str_printf(out, " cluster_x %u cluster_y %u cluster_z %u",
                       f->cluster[0], f->cluster[1], f->cluster[2]);

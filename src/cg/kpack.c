@@ -273,8 +273,11 @@ function(br_kpack *p, br_kir *m, br_kfn *f, bool whole)
     br_kpack_of(p, &f->frame_bytes);
     br_kpack_of(p, &f->max_threads);
     br_kpack_of(p, &f->req_threads);
-    for (int d = 0; d < 3; d++)
+    for (int d = 0; d < 3; d++) {
+        br_kpack_of(p, &f->req_block[d]);
         br_kpack_of(p, &f->cluster[d]);
+    }
+    br_kpack_of(p, &f->max_cluster);
     VEC(p, &f->params, 17);
     for (size_t k = 0; k < f->params.n; k++) {
         br_kparam *x = &f->params.at[k];

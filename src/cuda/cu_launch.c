@@ -278,6 +278,8 @@ check_cluster(const bc_launch *l, const br_kfn *f)
             return cudaErrorInvalidClusterSize;
         n *= BR_MAX(c, 1u);
     }
+    if (f->max_cluster && n > f->max_cluster)
+        return cudaErrorInvalidClusterSize;
     if (n > 1 && l->cooperative) /* they run one after another */
         return cudaErrorNotSupported;
     return n > (l->f->large_clusters ? BR_KMAX_CLUSTER : 8)
@@ -305,6 +307,9 @@ check(const bc_launch *l)
     if ((f->max_threads && threads > f->max_threads) ||
         (f->req_threads && threads != f->req_threads))
         return cudaErrorInvalidValue;
+    for (int k = 0; k < 3; k++)
+        if (f->req_block[k] && l->block[k] != f->req_block[k])
+            return cudaErrorInvalidValue;
     if (l->shared > most || l->shared + static_shared(l->f) > bc_shared_optin())
         return cudaErrorInvalidValue;
     e = check_cluster(l, f);
@@ -444,27 +449,33 @@ bc_launch_on(const bc_launch *l, cudaStream_t hs)
 
 /* ---- what a kernel is, and may have ------------------------------------- */
 
+static int
+most_threads(const br_kfn *k)
+{
+    const uint32_t most = k->req_threads ? k->req_threads : k->max_threads;
+
+    return most ? (int)BR_MIN(most, (uint32_t)BC_MAX_THREADS) : BC_MAX_THREADS;
+}
+
 cudaError_t
 bc_attributes(struct CUfunc_st *f, cudaFuncAttributes *a)
 {
     const br_kfn *k = bc_kfn(f);
 
-    *a = (cudaFuncAttributes){
-        .sharedSizeBytes = static_shared(f),
-        .localSizeBytes = k->frame_bytes,
-        .maxThreadsPerBlock = k->req_threads   ? (int)k->req_threads
-                              : k->max_threads ? (int)k->max_threads
-                                               : BC_MAX_THREADS,
-        .numRegs = 32,
-        .ptxVersion = 80,
-        .binaryVersion = 80,
-        .maxDynamicSharedSizeBytes = (int)most_dynamic(f),
-        .preferredShmemCarveout = f->carveout,
-        .clusterDimMustBeSet = k->cluster[0] != 0,
-        .requiredClusterWidth = (int)k->cluster[0],
-        .requiredClusterHeight = (int)k->cluster[1],
-        .requiredClusterDepth = (int)k->cluster[2],
-        .nonPortableClusterSizeAllowed = f->large_clusters};
+    *a = (cudaFuncAttributes){.sharedSizeBytes = static_shared(f),
+                              .localSizeBytes = k->frame_bytes,
+                              .maxThreadsPerBlock = most_threads(k),
+                              .numRegs = 32,
+                              .ptxVersion = 80,
+                              .binaryVersion = 80,
+                              .maxDynamicSharedSizeBytes = (int)most_dynamic(f),
+                              .preferredShmemCarveout = f->carveout,
+                              .clusterDimMustBeSet = k->cluster[0] != 0,
+                              .requiredClusterWidth = (int)k->cluster[0],
+                              .requiredClusterHeight = (int)k->cluster[1],
+                              .requiredClusterDepth = (int)k->cluster[2],
+                              .nonPortableClusterSizeAllowed =
+                                  f->large_clusters};
     for (size_t v = 0; v < f->mod->m->vars.n; v++)
         if (f->mod->m->vars.at[v].space == BR_KM_SPACE_CONST)
             a->constSizeBytes += (size_t)f->mod->m->vars.at[v].bytes;
@@ -503,7 +514,7 @@ bc_occupancy(struct CUfunc_st *f, int block, size_t shared, int *blocks)
     if (block <= 0 || !blocks)
         return cudaErrorInvalidValue;
     *blocks = 0;
-    if (block > BC_MAX_THREADS || each > bc_shared_optin())
+    if (block > most_threads(bc_kfn(f)) || each > bc_shared_optin())
         return cudaSuccess;
     *blocks = BR_MIN((int)BC_SM_BLOCKS, BC_SM_THREADS / 32 / warps);
     if (each)

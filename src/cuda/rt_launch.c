@@ -375,9 +375,21 @@ cluster_size(const bc_launch *l, struct CUfunc_st *f)
 {
     unsigned n = 1;
 
-    for (int k = 0; k < 3; k++)
-        n *= BR_MAX(l->cluster[k] ? l->cluster[k] : bc_kfn(f)->cluster[k], 1u);
+    for (int k = 0; k < 3 && n <= BR_KMAX_CLUSTER; k++) {
+        unsigned c = l->cluster[k] ? l->cluster[k] : bc_kfn(f)->cluster[k];
+
+        n *= BR_MIN(BR_MAX(c, 1u), BR_KMAX_CLUSTER + 1u);
+    }
     return n;
+}
+
+static unsigned
+most_in_cluster(struct CUfunc_st *f)
+{
+    const unsigned most = f->large_clusters ? BR_KMAX_CLUSTER : 8;
+    const unsigned own = bc_kfn(f)->max_cluster;
+
+    return own ? BR_MIN(own, most) : most;
 }
 
 static cudaError_t
@@ -392,6 +404,8 @@ active_clusters(int *clusters, struct CUfunc_st *f, const cudaLaunchConfig_t *c)
         return cudaErrorInvalidValue;
     for (unsigned k = 0; k < c->numAttrs && e == cudaSuccess; k++)
         e = bc_launch_attr(&l, &c->attrs[k]);
+    if (e == cudaSuccess && cluster_size(&l, f) > most_in_cluster(f))
+        e = cudaErrorInvalidClusterSize;
     if (e == cudaSuccess)
         e = bc_occupancy(f, (int)threads, c->dynamicSmemBytes, clusters);
     if (e == cudaSuccess)
@@ -415,8 +429,7 @@ cudaOccupancyMaxPotentialClusterSize(int *size, const void *fn,
 {
     if (!size || !config)
         return bc_end(cudaErrorInvalidValue);
-    BC_KERNEL(fn,
-              (*size = f->large_clusters ? BR_KMAX_CLUSTER : 8, cudaSuccess));
+    BC_KERNEL(fn, (*size = (int)most_in_cluster(f), cudaSuccess));
 }
 
 /* ---- streams, events ---------------------------------------------------- */

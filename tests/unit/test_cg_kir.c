@@ -33,7 +33,9 @@ static const char small[] =
     "  trap #1\n"
     "  ret\n"
     "end\n"
-    "func declared entry extern param_bytes 8\n"
+    "func declared entry extern param_bytes 8 max_threads 64 req_threads 32 "
+    "block_x 8 block_y 4 block_z 1 max_cluster 4 cluster_x 2 cluster_y 1 "
+    "cluster_z 1\n"
     "  param q 0 8 8\n"
     "end\n";
 

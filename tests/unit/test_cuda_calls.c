@@ -349,3 +349,81 @@ TEST(cuda_driver_calls_leave_no_trace)
     ck_assert_int_eq(cudaGetLastError(), cudaSuccess);
     end();
 }
+
+/* What a kernel says of its blocks and clusters holds: of .reqntid each direction, of
+ * .maxntid and .maxclusterrank the product. No more of such blocks are told of, either. */
+TEST(cuda_launches_keep_to_what_kernels_say)
+{
+    static const struct {
+        const char *says;
+        unsigned x, y, z, cluster;
+        CUresult code;
+    } cases[] = {
+        {".reqntid 8, 4", 8, 4, 1, 1, CUDA_SUCCESS},
+        {".reqntid 8, 4", 4, 8, 1, 1, CUDA_ERROR_INVALID_VALUE},
+        {".reqntid 8, 4", 32, 1, 1, 1, CUDA_ERROR_INVALID_VALUE},
+        {".reqntid 32", 32, 1, 1, 1, CUDA_SUCCESS},
+        {".reqntid 32", 1, 32, 1, 1, CUDA_ERROR_INVALID_VALUE},
+        {".maxntid 8, 4", 32, 1, 1, 1, CUDA_SUCCESS},
+        {".maxntid 8, 4", 33, 1, 1, 1, CUDA_ERROR_INVALID_VALUE},
+        {".maxntid 32 .minnctapersm 2 .maxclusterrank 4", 32, 1, 1, 4,
+         CUDA_SUCCESS},
+        {".maxclusterrank 4", 32, 1, 1, 8, CUDA_ERROR_INVALID_CLUSTER_SIZE},
+        {".maxclusterrank 1", 32, 1, 1, 2, CUDA_ERROR_INVALID_CLUSTER_SIZE},
+    };
+    int active;
+
+    start();
+    for (size_t k = 0; k < BR_COUNT(cases); k++) {
+        CUlaunchAttribute a = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION};
+        CUlaunchConfig c = {.gridDimX = 16,
+                            .gridDimY = 1,
+                            .gridDimZ = 1,
+                            .blockDimX = cases[k].x,
+                            .blockDimY = cases[k].y,
+                            .blockDimZ = cases[k].z,
+                            .attrs = &a,
+                            .numAttrs = 1};
+        CUfunction f = kernel(
+            t_printf(HEAD ".visible .entry k() %s { ret; }", cases[k].says));
+
+        a.value.clusterDim.x = cases[k].cluster;
+        a.value.clusterDim.y = a.value.clusterDim.z = 1;
+        ck_assert_msg(cuLaunchKernelEx(&c, f, NULL, NULL) == cases[k].code,
+                      "%zu", k);
+        ck_assert_int_eq(
+            cuOccupancyMaxActiveBlocksPerMultiprocessor(&active, f, 33, 0),
+            CUDA_SUCCESS);
+        ck_assert_int_eq(active == 0, strstr(cases[k].says, "ntid") != NULL);
+        ck_assert_int_eq(
+            cudaOccupancyMaxPotentialClusterSize(&active, (const void *)f,
+                                                 &(cudaLaunchConfig_t){0}),
+            cudaSuccess);
+        ck_assert_int_eq(active, strstr(cases[k].says, "rank 4")   ? 4
+                                 : strstr(cases[k].says, "rank 1") ? 1
+                                                                   : 8);
+    }
+    end();
+}
+
+/* 2^32 blocks are none in 32 bits, by which nothing can be divided. */
+TEST(cuda_clusters_that_cannot_be_are_not_counted)
+{
+    cudaLaunchAttribute a = {.id = cudaLaunchAttributeClusterDimension};
+    cudaLaunchConfig_t c = {.attrs = &a, .numAttrs = 1};
+    CUfunction f;
+    int n;
+
+    start();
+    f = kernel(HEAD ".visible .entry k() { ret; }");
+    c.gridDim = c.blockDim = (dim3){1, 1, 1};
+    a.val.clusterDim.x = a.val.clusterDim.y = 1u << 16;
+    a.val.clusterDim.z = 1;
+    ck_assert_int_eq(cudaOccupancyMaxActiveClusters(&n, (const void *)f, &c),
+                     cudaErrorInvalidClusterSize);
+    a.val.clusterDim.x = a.val.clusterDim.y = 2;
+    ck_assert_int_eq(cudaOccupancyMaxActiveClusters(&n, (const void *)f, &c),
+                     cudaSuccess);
+    ck_assert_int_gt(n, 0);
+    end();
+}

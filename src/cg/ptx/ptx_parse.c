@@ -594,10 +594,12 @@ parameters(px_parser *p, bool result)
 }
 
 static br_code
-three_numbers(px_parser *p, uint32_t *product)
+three_numbers(px_parser *p, uint32_t at[3], uint32_t *product)
 {
     uint64_t all = 1;
+    int d = 0;
 
+    at[0] = at[1] = at[2] = 1; /* what is left out */
     do {
         px_opnd n;
 
@@ -605,6 +607,9 @@ three_numbers(px_parser *p, uint32_t *product)
         if (p->tok != 'w' || !px_number(p->word, &n) || n.kind != O_INT ||
             n.imm > 1 << 16)
             return px_fail(p, "a number of threads has to stand here");
+        if (d == 3)
+            return px_fail(p, "there are three directions");
+        at[d++] = (uint32_t)n.imm;
         all *= n.imm;
         if (all > UINT32_MAX)
             return px_fail(p, "too many threads");
@@ -614,28 +619,12 @@ three_numbers(px_parser *p, uint32_t *product)
     return BR_OK;
 }
 
-/* Each number; what is left out is 1. */
 static br_code
 blocks_of_cluster(px_parser *p, br_kfn *f)
 {
-    const px_parser at = *p;
-    px_opnd n;
-
-    BR_TRY(three_numbers(p, &p->cluster));
+    BR_TRY(three_numbers(p, f->cluster, &p->cluster));
     if (p->cluster == 0 || p->cluster > BR_KMAX_CLUSTER)
         return px_fail(p, "a cluster has 1 to %d blocks", BR_KMAX_CLUSTER);
-    p->p = at.p;
-    p->tok = at.tok;
-    p->word = at.word;
-    p->line = at.line;
-    for (int d = 0; d < 3; d++)
-        f->cluster[d] = 1;
-    for (int d = 0; d < 3 && (d == 0 || p->tok == ','); d++) {
-        BR_TRY(px_next(p));
-        if (d < 3 && px_number(p->word, &n))
-            f->cluster[d] = (uint32_t)n.imm;
-        BR_TRY(px_next(p));
-    }
     return BR_OK;
 }
 
@@ -643,12 +632,15 @@ static br_code
 head_directives(px_parser *p)
 {
     br_kfn *f = &p->m->fns.at[p->fn];
+    uint32_t any[3];
 
     while (p->tok == 'w' && p->word.p[0] == '.') {
-        if (px_is(p, ".maxntid"))
-            BR_TRY(three_numbers(p, &f->max_threads));
+        if (px_is(p, ".maxntid")) /* its product holds */
+            BR_TRY(three_numbers(p, any, &f->max_threads));
         else if (px_is(p, ".reqntid"))
-            BR_TRY(three_numbers(p, &f->req_threads));
+            BR_TRY(three_numbers(p, f->req_block, &f->req_threads));
+        else if (px_is(p, ".maxclusterrank"))
+            BR_TRY(three_numbers(p, any, &f->max_cluster));
         else if (px_is(p, ".reqnctapercluster"))
             BR_TRY(blocks_of_cluster(p, f));
         else if (px_is(p, ".pragma"))
