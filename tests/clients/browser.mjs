@@ -84,6 +84,65 @@ await check('no text of an answer is lost or stops the page', async () => {
   await close(page);
 });
 
+await check('tables and lists in lists are drawn as GitHub draws them', async () => {
+  const page = await open({ viewport: { width: 375, height: 900 } });
+  const html = (s, more) => page.evaluate(([t, more]) => { const to = document.createElement('div'); markdown(to, t, more); return to.innerHTML; }, [s, more]);
+  const row = (tag, ...of) => `<tr>${of.map((c) => `<${tag}>${c}</${tag}>`).join('')}</tr>`;
+  const table = (...rows) => `<div class="scroll"><table>${rows.join('')}</table></div>`;
+  const plain = (s) => s.replace(/ style="text-align: (\w+);"/g, '').replace(/ style=""/g, '');
+  for (const [source, want] of [
+    ['| a | b |\n|---|---|\n| 1 | **2** |\n| `x \\| y` | <b>z</b> |', table(row('th', 'a', 'b'), row('td', '1', '<strong>2</strong>'), row('td', '<code>x | y</code>', '&lt;b&gt;z&lt;/b&gt;'))],
+    ['before\na | b\n--|:-:\n1\n2|3|4\n\nafter', '<p>before</p>' + table(row('th', 'a', 'b'), row('td', '1', ''), row('td', '2', '3', '4')) + '<p>after</p>'],
+    ['|a|\r\n|-|\r\n|1<br>2|\r\n# h', table(row('th', 'a'), row('td', '1<br>2')) + '<h3>h</h3>'],
+    ['| a | b |\n|---|\n| 1 |', '<p>| a | b |\n|---|\n| 1 |</p>'], /* as many as there are heads, or it is none */
+    ['a | b\n\n| c |', '<p>a | b</p><p>| c |</p>'],
+    ['- a\n  - b\n    - c\n  - d\n- e', '<ul><li>a<ul><li>b<ul><li>c</li></ul></li><li>d</li></ul></li><li>e</li></ul>'],
+    ['1. a\n  * b\n\n  more\n2. c\n\n3) d\n- e', '<ol start="1"><li>a<ul><li>b</li></ul><p>more</p></li><li>c</li><li>d</li></ol><ul><li>e</li></ul>'],
+    ['- a\n\n\n- b\n\ntext', '<ul><li>a</li><li>b</li></ul><p>text</p>'],
+    ['2. > q\n   | a |\n   |---|\n   | - |\n3. x', '<ol start="2"><li><blockquote><p>q</p></blockquote>' + table(row('th', 'a'), row('td', '-')) + '</li><li>x</li></ol>'],
+    ['* a\n\t+ b\n* c', '<ul><li>a<ul><li>b</li></ul></li><li>c</li></ul>'],
+  ])
+    assert.equal(plain(await html(source)), want, source);
+  assert.match(await html('|a|b|c|\n|:-|:-:|-:|'), /<th>a<\/th><th style="text-align: center;">b<\/th><th style="text-align: right;">c</);
+  assert.match(await html('1. Do\n   ```sh\nls\n\n     -l\n   ```\n2. Then'), /^<ol start="1"><li>Do<pre><code>ls\n\n  -l<\/code>.*<li>Then<\/li><\/ol>$/s);
+  assert.ok((await html('- '.repeat(20000) + 'deep')).includes('deep'));
+  const stairs = Array.from({ length: 300 }, (_, i) => `${' '.repeat(2 * i)}- s${i}`).join('\n');
+  assert.equal((await html(stairs)).match(/s\d+/g).length, 300);
+  assert.ok((await html('|'.repeat(20000) + '\n' + '|-'.repeat(20000))).length > 20000);
+  assert.equal(await page.evaluate(() => {
+    const to = document.querySelector('#talk .column').appendChild(document.createElement('div'));
+    to.className = 'message assistant';
+    document.querySelector('#hello').hidden = true;
+    markdown(to, 'Sizes:\n\n| what | how much of it | and what is said of it |\n|:--|--:|:-:|\n| one | 1 | short |\n| two `x` | 200 | a text that is long enough for more than one line |\n\n1. first\n   - in it\n     - deeper\n2. second\n\n| ' + 'wide | '.repeat(20) + '\n' + '|-'.repeat(20) + '|');
+    return document.documentElement.scrollWidth <= innerWidth;
+  }), true, 'it scrolls sideways');
+  await shot(page, 'tables');
+  await close(page);
+});
+
+await check('what has half arrived does not flicker, and no line of it is lost', async () => {
+  const page = await open({ viewport: { width: 1100, height: 900 } });
+  const source = 'Two:\n\n| name | size |\n|:--|--:|\n| fox | 1 |\n| hen \\| cock | `2` |\n\n- one\n  - **two**\n\n    three\n- four\n\n  | a |\n  |---|\n  | five |\n\nThe end | so\n';
+  const bare = (s) => s.replace(/[\s|:*`\\-]/g, '');
+  const drawn = await page.evaluate((s) => Array.from(s, (_, i) => {
+    const to = document.createElement('div');
+    markdown(to, s.slice(0, i + 1), true);
+    return [to.textContent, Array.from(to.querySelectorAll('p, th, td, li'), (e) => e.tagName), Array.from(to.querySelectorAll('p'), (e) => e.textContent)];
+  }), source);
+  let before = [];
+  drawn.forEach(([text, tags, paragraphs], i) => {
+    const so_far = source.slice(0, i + 1);
+    assert.equal(bare(text), bare(so_far), so_far);
+    assert.deepEqual(tags.slice(0, before.length), before, so_far); /* nothing becomes something else */
+    assert.ok(paragraphs.every((p) => !p.includes('|') || p.startsWith('The end')), so_far);
+    before = tags;
+  });
+  /* what never became a table is text at the end */
+  const last = await page.evaluate(() => ['| a |', '| a | b |\n|--', 'x\n-'].map((s) => { const to = document.createElement('div'); markdown(to, s); return to.innerHTML; }));
+  assert.deepEqual(last, ['<p>| a |</p>', '<p>| a | b |\n|--</p>', '<p>x\n-</p>']);
+  await close(page);
+});
+
 await check('what went wrong is said', async () => {
   const page = await open({ viewport: { width: 1100, height: 900 } });
   const said = async (fulfil) => {
