@@ -120,7 +120,9 @@ struct br_engine {
     uint32_t n_live, n_suspects;
     int64_t looked_ns, since_look_ns; /* at flags */
     request *ending;
-    int32_t *drawn;      /* [max_want] by the tier, beside NULL logits */
+    const br_plan
+        *drawing;   /* whose tokens the tier draws at this moment; or NULL */
+    int32_t *drawn; /* [max_want] by the tier, beside NULL logits */
     const float *hidden; /* of the latest step, if somebody sums it up */
     const struct br_sample_params **draws;
     uint32_t *draw_at;
@@ -135,6 +137,7 @@ struct br_engine {
     br_step_note note; /* of the step at hand; rows 0: there was none */
     br_engine_stats now;
     br_turn turn;
+    bool alone; /* nobody else wanted a turn when the latest step was over */
     bool stopping;
 };
 

@@ -543,6 +543,15 @@ step_passed(br_engine *e, const br_plan *p, bool drawn, int64_t ns)
         br_sched_solo(e->sched, false);
 }
 
+/* What is owed does not wait for others' steps. */
+static void
+take_turn(br_engine *e)
+{
+    if (!br_turn_alone(e->c.turns, false))
+        br_engine_settle(e);
+    br_turn_take(e->c.turns, &e->turn);
+}
+
 /* False: there was nothing to run. */
 static bool
 step(br_engine *e, const br_plan *p)
@@ -559,12 +568,13 @@ step(br_engine *e, const br_plan *p)
     if (p->step.n_rows == 0)
         return false;
     if (e->c.turns)
-        br_turn_take(e->c.turns, &e->turn);
+        take_turn(e);
     begun = br_now_ns();
     draw = can_draw(e, p);
     code = run(e, p, draw, &st);
     if (e->c.turns)
         br_turn_give(e->c.turns, &e->turn, br_now_ns() - begun);
+    e->alone = !e->c.turns || br_turn_alone(e->c.turns, false);
     if (code == BR_OK)
         step_passed(e, p, draw, br_now_ns() - begun);
     else

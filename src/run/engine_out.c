@@ -120,7 +120,7 @@ br_engine_owe(br_engine *e, request *r)
     const uint64_t bytes =
         br_ring_span((uint32_t)(sizeof(out_rec) + r->piece.n));
 
-    if (!e->lm->meanwhile || e->c.turns || r->unsent || r->moved ||
+    if (!e->lm->meanwhile || !e->alone || r->unsent || r->moved ||
         !br_sample_plain(&r->d.sample) ||
         !br_ring_has(&e->ring, e->owed_bytes + bytes))
         return false;

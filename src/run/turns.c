@@ -55,3 +55,14 @@ br_turn_give(br_turns *t, br_turn *me, int64_t ns)
     br_mutex_unlock(&t->lock);
     br_event_signal(&t->free);
 }
+
+bool
+br_turn_alone(br_turns *t, bool mine)
+{
+    bool alone;
+
+    br_mutex_lock(&t->lock);
+    alone = (mine || !t->taken) && !t->list;
+    br_mutex_unlock(&t->lock);
+    return alone;
+}

@@ -28,5 +28,7 @@ typedef struct br_turns {
 
 void br_turn_take(br_turns *t, br_turn *me);
 void br_turn_give(br_turns *t, br_turn *me, int64_t ns);
+/* Does nobody else have a turn, or wait for one? mine: it is the caller's. */
+bool br_turn_alone(br_turns *t, bool mine);
 
 #endif

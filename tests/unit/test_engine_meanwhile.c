@@ -5,6 +5,7 @@
 #include "engine_kit.h"
 
 #include "base/thread.h"
+#include "run/engine_int.h"
 
 #include <stdatomic.h>
 
@@ -16,7 +17,7 @@ typedef struct slow_lm {
     const br_lm *fake;
     void (*fn)(void *arg);
     void *arg;
-    uint32_t made, steps;
+    uint32_t made, steps, owed;
     bool late; /* they were not heard in a minute */
 } slow_lm;
 
@@ -46,6 +47,7 @@ draw(void *ctx, const br_step *step, const br_sample_params *const *p,
 {
     slow_lm *s = ctx;
 
+    s->owed += ((br_engine *)s->arg)->n_owed;
     s->fn(s->arg);
     for (int i = 0; i < 60000 && atomic_load(&heard) < s->made; i++)
         br_sleep_ns(1000000);
@@ -64,7 +66,8 @@ reset(void *ctx, uint32_t slot)
     s->fake->reset(s->fake->ctx, slot);
 }
 
-TEST_WITHIN(engine_tells_tokens_while_the_device_has_the_next_step, 120)
+static void
+tells(br_turns *turns)
 {
     static ek_req r[N];
     ek_req *all[N];
@@ -83,8 +86,11 @@ TEST_WITHIN(engine_tells_tokens_while_the_device_has_the_next_step, 120)
     s.lm.ctx = &s;
     s.lm.draw = draw;
     s.lm.meanwhile = meanwhile;
+    s.lm.ahead = NULL;
     s.lm.reset = reset;
-    ek_open_on(&k, tok, (br_engine_config){.lm = &s.lm});
+    ek_open_on(&k, tok, (br_engine_config){.lm = &s.lm, .turns = turns});
+    memset(r, 0, sizeof r);
+    atomic_store(&heard, 0);
     for (uint32_t i = 0; i < N; i++) {
         br_request_desc d;
 
@@ -101,7 +107,17 @@ TEST_WITHIN(engine_tells_tokens_while_the_device_has_the_next_step, 120)
         ck_assert_uint_eq(r[i].n_out, OUT);
     ek_close(&k);
     ck_assert(!s.late);
+    ck_assert_uint_gt(s.owed, N * OUT / 2); /* not told before */
     ck_assert_uint_ge(s.steps, OUT);
     ck_assert(!s.fn); /* it has let go of the model */
     br_lm_fake_close(fake);
+}
+
+/* A server's engines take turns, of which nobody else wants one here. */
+TEST_WITHIN(engine_tells_tokens_while_the_device_has_the_next_step, 120)
+{
+    br_turns turns = {.lock = BR_MUTEX};
+
+    tells(NULL);
+    tells(&turns);
 }
