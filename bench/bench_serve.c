@@ -665,7 +665,7 @@ many(void)
 
 /* What /metrics says of steps on a GPU. */
 typedef struct gpu_steps {
-    double steps, submit_s, stayed, stayed_s, entered, exited;
+    double steps, submit_s, stayed, stayed_s, entered, exited, ahead, vain;
 } gpu_steps;
 
 static gpu_steps
@@ -676,7 +676,9 @@ gpu_steps_of(const load_server *s)
                        load_metric(s, "gpu_resident_steps_total"),
                        load_metric(s, "gpu_resident_seconds_total"),
                        load_metric(s, "gpu_resident_launches_total"),
-                       load_metric(s, "gpu_resident_exits_total")};
+                       load_metric(s, "gpu_resident_exits_total"),
+                       load_metric(s, "gpu_resident_ahead_total"),
+                       load_metric(s, "gpu_resident_vain_total")};
 }
 
 /* n streams that begin together, after as many that made the launches. */
@@ -724,6 +726,10 @@ stays_with(const load_server *s, uint32_t n)
            NO_GOAL);
     report(on, "  such launches", is.entered - was.entered, "", NO_GOAL);
     report(on, "  of them ended by other steps", is.exited - was.exited, "",
+           NO_GOAL);
+    report(on, "  steps told while the one before ran", is.ahead - was.ahead,
+           "", NO_GOAL);
+    report(on, "  others that were for nothing", is.vain - was.vain, "",
            NO_GOAL);
     load_fini(&l);
 }

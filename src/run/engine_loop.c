@@ -496,9 +496,11 @@ run(br_engine *e, const br_plan *p, bool draw, br_status *st)
         }
     if (n == 0) /* which says nothing before its end */
         br_engine_settle(e);
+    e->drawing = n == step.n_rows ? p : NULL;
     code = n ? e->lm->draw(e->lm->ctx, &step, e->draws, e->draw_at, n, e->drawn,
                            st)
              : e->lm->step(e->lm->ctx, &step, draw ? NULL : e->logits, st);
+    e->drawing = NULL;
     if (code != BR_OK || !step.hidden)
         return code;
     e->hidden = e->lm->hidden(e->lm->ctx, st); /* all rows, once: it may copy */
@@ -611,6 +613,48 @@ has_work(void *arg)
             atomic_load_explicit(&e->stop, memory_order_acquire));
 }
 
+/* Has nothing come that a plan has to know of, as at the beginning of a round, and are n
+ * all that want rows? */
+static bool
+no_news(br_engine *e, uint32_t n)
+{
+    bool none = !has_work(e);
+
+    for (uint32_t i = 0; none && i < e->n_live; i++) {
+        const request *r = e->live[i];
+        const bool held =
+            atomic_load_explicit(&r->held, memory_order_relaxed) || r->unsent ||
+            r->moved;
+
+        none = held == r->is_held &&
+               !atomic_load_explicit(&r->cancel, memory_order_relaxed);
+        n -= !held;
+    }
+    return none && n == 0;
+}
+
+/* br_lm.ahead's, while the tier draws: is the next step of the same rows, as far as one
+ * can know? Who waits for a slot gets the one that a token may free, and a model that waits
+ * for its turn gets that. A token that ends its answer is not known yet: then it is of the
+ * others. */
+static bool
+goes_on(void *arg)
+{
+    br_engine *e = arg;
+    const br_plan *p = e->drawing;
+    bool same = p && p->n_decode == p->step.n_rows && !p->step.hidden &&
+                !e->n_suspects && !e->ending &&
+                (!e->c.turns || br_turn_alone(e->c.turns, true));
+
+    for (uint32_t t = 0; same && t < p->step.n_rows; t++) {
+        const request *r = request_of(e, p->row_handle[t]);
+
+        same = r->n_tokens + 1 < r->n_max;
+    }
+    return same && !br_sched_info_of(e->sched).n_queued &&
+           no_news(e, p->step.n_rows);
+}
+
 static void
 rest(br_engine *e)
 {
@@ -686,7 +730,11 @@ br_engine_thread(void *arg)
 
     if (lm->meanwhile)
         lm->meanwhile(lm->ctx, settle, e);
+    if (lm->ahead)
+        lm->ahead(lm->ctx, goes_on, e);
     go_round(e);
+    if (lm->ahead)
+        lm->ahead(lm->ctx, NULL, NULL);
     if (lm->meanwhile)
         lm->meanwhile(lm->ctx, NULL, NULL);
 }

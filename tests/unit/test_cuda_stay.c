@@ -446,6 +446,7 @@ TEST_WITHIN(cuda_an_engine_stays_while_streams_come_and_go, 240)
     br_lm_gpu g = gpu_of_engine(&h), was = g;
     ck_assert_uint_ge(g.resident, LONG - 8);
     ck_assert(g.entered >= 1 && g.submit_ns > 0);
+    ck_assert(g.ahead >= LONG / 2 && g.vain == 0);
     ask(&h, &r[0], 2, LONG, 0);
     until(&h, &r[0], 8);
     ask(&h, &r[1], 3, 3, 0); /* comes and ends */

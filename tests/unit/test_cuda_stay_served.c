@@ -86,6 +86,7 @@ TEST_WITHIN(cuda_a_server_stays_while_clients_come_and_go, 240)
     ck_assert(metric(&k, "brass_gpu_resident_steps_total") >=
               stayed + LONG - 8);
     ck_assert(metric(&k, "brass_gpu_resident_exits_total") > 0);
+    ck_assert(metric(&k, "brass_gpu_resident_ahead_total") > LONG);
     sk_close(&k);
     close_shape(&on);
     t_emulate_end();
