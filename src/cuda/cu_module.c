@@ -42,8 +42,10 @@ bc_module_free(bc_module *mod)
             bc_mem_put(p, BC_MEM_REGISTERED) != cudaSuccess)
             bc_say("a module's variable was not where it has to be");
     }
-    for (size_t k = 0; k < mod->fns.n; k++)
+    for (size_t k = 0; k < mod->fns.n; k++) {
+        br_free(mod->fns.at[k]->parts);
         br_free(mod->fns.at[k]);
+    }
     br_vec_fini(&mod->fns);
     br_vec_fini(&mod->vars);
     br_vec_fini(&mod->parts);

@@ -219,6 +219,11 @@ typedef struct bc_module {
     BR_VEC(struct bc_var) vars;
     BR_VEC(const void *) parts; /* images that are linked, instead of one */
 } bc_module;
+typedef struct bc_parts { /* of launches of before CUDA 4 (drv_first.c) */
+    uint32_t block[3];
+    unsigned shared, bytes;
+    uint8_t params[4096];
+} bc_parts;
 struct CUfunc_st {
     bc_module *mod;
     const void *host; /* NULL: of the driver API */
@@ -228,6 +233,7 @@ struct CUfunc_st {
     int max_dynamic, carveout;
     bool large_clusters; /* of over 8 blocks */
     bool interpreted;    /* the target has no code for it */
+    bc_parts *parts;     /* NULL: never asked for */
 };
 typedef struct bc_var {
     const void *host;

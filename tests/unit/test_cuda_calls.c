@@ -12,6 +12,17 @@
 
 #define HEAD ".version 8.0\n.target sm_80\n.address_size 64\n"
 
+/* They are in CUDA's header, not in ours. */
+CUresult cuFuncSetBlockShape(CUfunction f, int x, int y, int z);
+CUresult cuFuncSetSharedSize(CUfunction f, unsigned bytes);
+CUresult cuParamSetSize(CUfunction f, unsigned bytes);
+CUresult cuParamSetv(CUfunction f, int offset, void *p, unsigned n);
+CUresult cuParamSeti(CUfunction f, int offset, unsigned value);
+CUresult cuParamSetf(CUfunction f, int offset, float value);
+CUresult cuLaunch(CUfunction f);
+CUresult cuLaunchGrid(CUfunction f, int width, int height);
+CUresult cuLaunchGridAsync(CUfunction f, int width, int height, CUstream s);
+
 static void
 start(void)
 {
@@ -425,5 +436,52 @@ TEST(cuda_clusters_that_cannot_be_are_not_counted)
     ck_assert_int_eq(cudaOccupancyMaxActiveClusters(&n, (const void *)f, &c),
                      cudaSuccess);
     ck_assert_int_gt(n, 0);
+    end();
+}
+
+/* Launches of before CUDA 4: the parts first, what was set stays. */
+TEST(cuda_driver_launches_in_parts)
+{
+    CUresult (*const shape)(CUfunction, int, int, int) = cuFuncSetBlockShape;
+    CUdeviceptr p;
+    CUfunction f;
+    uint32_t got[12];
+    float quarter;
+
+    start();
+    f = kernel(HEAD
+               ".visible .entry k(.param .u64 p, .param .u32 a, .param .f32 b) "
+               "{\n.reg .b64 %d<3>; .reg .b32 %r<5>; .reg .pred %p; "
+               "ld.param.u64 %d0,[p];\n"
+               "mov.u32 %r0,%ctaid.x; mov.u32 %r1,%ctaid.y;\n"
+               "mad.lo.u32 %r0,%r1,2,%r0; mov.u32 %r1,%tid.x;\n"
+               "mad.lo.u32 %r0,%r0,3,%r1; mul.wide.u32 %d1,%r0,4;\n"
+               "add.u64 %d0,%d0,%d1; ld.param.u32 %r2,[a]; ld.param.u32 "
+               "%r3,[b];\n"
+               "add.u32 %r2,%r2,%r0; setp.eq.u32 %p,%r0,0;\n"
+               "@%p mov.b32 %r2,%r3; st.global.u32 [%d0],%r2; ret; }\n");
+    ck_assert_int_eq(cuMemAlloc(&p, sizeof got), CUDA_SUCCESS);
+    ck_assert_int_eq(cuMemsetD32(p, 9, 12), CUDA_SUCCESS);
+    ck_assert_int_eq(cuLaunch(f), CUDA_ERROR_INVALID_VALUE); /* no block */
+    ck_assert_int_eq(shape(f, 3, 1, 1), CUDA_SUCCESS);
+    ck_assert_int_eq(shape(f, 0, 1, 1), CUDA_ERROR_INVALID_VALUE);
+    ck_assert_int_eq(shape((CUfunction)&f, 3, 1, 1), CUDA_ERROR_INVALID_HANDLE);
+    ck_assert_int_eq(cuParamSetv(f, 0, &p, 8), CUDA_SUCCESS);
+    ck_assert_int_eq(cuParamSeti(f, 8, 100), CUDA_SUCCESS);
+    ck_assert_int_eq(cuParamSetf(f, 12, 0.25f), CUDA_SUCCESS);
+    ck_assert_int_eq(cuParamSetf(f, 4094, 0.25f), CUDA_ERROR_INVALID_VALUE);
+    ck_assert_int_eq(cuParamSeti(f, -4, 1), CUDA_ERROR_INVALID_VALUE);
+    ck_assert_int_eq(cuParamSetSize(f, 4097), CUDA_ERROR_INVALID_VALUE);
+    ck_assert_int_eq(cuParamSetSize(f, 16), CUDA_SUCCESS);
+    ck_assert_int_eq(cuLaunchGrid(f, 2, 2), CUDA_SUCCESS);
+    ck_assert_int_eq(cuMemcpyDtoH(got, p, sizeof got), CUDA_SUCCESS);
+    memcpy(&quarter, got, 4);
+    ck_assert(quarter == 0.25f);
+    for (uint32_t k = 1; k < 12; k++)
+        ck_assert_uint_eq(got[k], 100 + k);
+    ck_assert_int_eq(cuFuncSetSharedSize(f, 49153), CUDA_SUCCESS);
+    ck_assert_int_eq(cuLaunchGridAsync(f, 2, 2, NULL),
+                     CUDA_ERROR_INVALID_VALUE);
+    ck_assert_int_eq(cuLaunchGrid(f, 0, 2), CUDA_ERROR_INVALID_VALUE);
     end();
 }
