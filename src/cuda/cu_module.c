@@ -35,6 +35,7 @@ bc_module_free(bc_module *mod)
         at = &(*at)->next;
     if (*at)
         *at = mod->next;
+    bc_refs_forget(mod);
     for (size_t k = 0; mod->at && k < mod->at->regions.n; k++) {
         void *p = mod->at->regions.at[k].host;
 

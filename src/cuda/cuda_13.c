@@ -472,6 +472,51 @@ BRING(cudaMemDiscardAndPrefetchBatchAsync_ptsz)
         cudaMemPrefetchBatchAsync(at, bytes, count, to, starts, n, flags, s));
 }
 
+/* ---- the same of the driver: addresses are numbers there ----------------- */
+
+#define OF_DRIVER(fn, params, args, its) \
+    API CUresult fn params;              \
+    CUresult fn params                   \
+    {                                    \
+        BD_CALL(its args);               \
+    }
+/* And where a null stream is each thread's own. */
+#define OF_STREAM(fn, params, args, its) \
+    OF_DRIVER(fn, params, args, its)     \
+    OF_DRIVER(fn##_ptsz, params, args, its##_ptsz)
+
+OF_DRIVER(cuMemGetDefaultMemPool,
+          (cudaMemPool_t * pool, cudaMemLocation *at, cudaMemAllocationType t),
+          (pool, at, t), cudaMemGetDefaultMemPool)
+OF_DRIVER(cuMemGetMemPool,
+          (cudaMemPool_t * pool, cudaMemLocation *at, cudaMemAllocationType t),
+          (pool, at, t), cudaMemGetMemPool)
+OF_DRIVER(cuMemSetMemPool,
+          (cudaMemLocation * at, cudaMemAllocationType t, cudaMemPool_t pool),
+          (at, t, pool), cudaMemSetMemPool)
+OF_STREAM(cuMemDiscardBatchAsync,
+          (void **at, size_t *bytes, size_t count, unsigned long long flags,
+           CUstream s),
+          (at, bytes, count, flags, s), cudaMemDiscardBatchAsync)
+OF_STREAM(cuMemPrefetchBatchAsync,
+          (void **at, size_t *bytes, size_t count, cudaMemLocation *to,
+           size_t *starts, size_t n, unsigned long long flags, CUstream s),
+          (at, bytes, count, to, starts, n, flags, s),
+          cudaMemPrefetchBatchAsync)
+OF_STREAM(cuMemDiscardAndPrefetchBatchAsync,
+          (void **at, size_t *bytes, size_t count, cudaMemLocation *to,
+           size_t *starts, size_t n, unsigned long long flags, CUstream s),
+          (at, bytes, count, to, starts, n, flags, s),
+          cudaMemDiscardAndPrefetchBatchAsync)
+OF_DRIVER(cuMemcpy3DBatchAsync_v2,
+          (size_t count, const box_copy *ops, unsigned long long flags,
+           CUstream s),
+          (count, ops, flags, s), br_cuda_13_boxes)
+OF_DRIVER(cuMemcpy3DBatchAsync_v2_ptsz,
+          (size_t count, const box_copy *ops, unsigned long long flags,
+           CUstream s),
+          (count, ops, flags, s), br_cuda_13_own_boxes)
+
 /* ---- graphs: edges may say more about themselves ------------------------ */
 
 API cudaError_t br_cuda_13_edges(cudaGraph_t graph, const cudaGraphNode_t *from,

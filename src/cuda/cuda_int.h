@@ -247,6 +247,8 @@ cudaError_t bc_module_load(bc_module *mod);
 /* The same; st says what it is that cannot be loaded. */
 cudaError_t bc_module_read(bc_module *mod, br_status *st);
 void bc_module_free(bc_module *mod);
+/* Of the driver's texture references those of a module that goes. (drv_texture.c) */
+void bc_refs_forget(const bc_module *mod);
 /* Of a host symbol or handle; with the module loaded. */
 cudaError_t bc_kernel_of(const void *host, struct CUfunc_st **out);
 cudaError_t bc_kernel_ready(struct CUfunc_st *f);

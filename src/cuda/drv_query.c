@@ -522,6 +522,7 @@ static const struct {
                {"cuMemAdvise", 12020, "_v2", ""},
                {"cuMemPrefetchAsync", 12020, "_v2", ""},
                {"cuMemcpyBatchAsync", 13000, "_v2", ""}, /* "": not there */
+               {"cuMemcpy3DBatchAsync", 13000, "_v2", ""},
                {"cuStreamGetCtx", 12050, "_v2", ""},
                {"cuStreamGetCaptureInfo", 12030, "_v3", "_v2"},
                {"cuStreamUpdateCaptureDependencies", 12030, "_v2", ""},

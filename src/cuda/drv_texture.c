@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#define API __attribute__((visibility("default")))
+
 /* ---- formats ------------------------------------------------------------- */
 
 static bool
@@ -172,6 +174,33 @@ cuMemcpyAtoD_v2(CUdeviceptr dst, CUarray src, size_t at, size_t n)
                                 cudaMemcpyDeviceToDevice));
 }
 
+/* n bytes, from one array to another. */
+API CUresult cuMemcpyAtoA_v2(CUarray dst, size_t at, CUarray src, size_t from,
+                             size_t n);
+CUresult
+cuMemcpyAtoA_v2(CUarray dst, size_t at, CUarray src, size_t from, size_t n)
+{
+    BD_CALL(cudaMemcpyArrayToArray(rt(dst), at, 0, rt(src), from, 0, n,
+                                   cudaMemcpyDeviceToDevice));
+}
+
+API CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *most,
+                                                CUarray_format format,
+                                                unsigned channels,
+                                                CUdevice device);
+CUresult
+cuDeviceGetTexture1DLinearMaxWidth(size_t *most, CUarray_format format,
+                                   unsigned channels, CUdevice device)
+{
+    cudaChannelFormatDesc c;
+    CUresult e;
+
+    if (!channels_of(&c, format, channels))
+        return CUDA_ERROR_INVALID_VALUE;
+    BD_QUIET(e, cudaDeviceGetTexture1DLinearMaxWidth(most, &c, device));
+    return e;
+}
+
 /* ---- objects ------------------------------------------------------------- */
 
 static bool
@@ -277,6 +306,81 @@ cuSurfObjectDestroy(CUsurfObject object)
     BD_CALL(cudaDestroySurfaceObject(object));
 }
 
+/* What it was made of. */
+static void
+resource_back(CUDA_RESOURCE_DESC *out, const cudaResourceDesc *r)
+{
+    memset(out, 0, sizeof *out);
+    out->resType = (CUresourcetype)r->resType;
+    switch (r->resType) {
+    case cudaResourceTypeArray:
+        out->res.array.hArray = (CUarray)(void *)r->res.array.array;
+        break;
+    case cudaResourceTypeMipmappedArray: break;
+    case cudaResourceTypeLinear:
+        out->res.linear.devPtr = (uintptr_t)r->res.linear.devPtr;
+        out->res.linear.sizeInBytes = r->res.linear.sizeInBytes;
+        out->res.linear.format =
+            format_of(&r->res.linear.desc, &out->res.linear.numChannels);
+        break;
+    case cudaResourceTypePitch2D:
+        out->res.pitch2D.devPtr = (uintptr_t)r->res.pitch2D.devPtr;
+        out->res.pitch2D.width = r->res.pitch2D.width;
+        out->res.pitch2D.height = r->res.pitch2D.height;
+        out->res.pitch2D.pitchInBytes = r->res.pitch2D.pitchInBytes;
+        out->res.pitch2D.format =
+            format_of(&r->res.pitch2D.desc, &out->res.pitch2D.numChannels);
+        break;
+    }
+}
+
+#define GET_RESOURCE(fn, its)                                       \
+    API CUresult fn(CUDA_RESOURCE_DESC *out, unsigned long long o); \
+    CUresult fn(CUDA_RESOURCE_DESC *out, unsigned long long o)      \
+    {                                                               \
+        CUresult e = out ? bd_begin() : CUDA_ERROR_INVALID_VALUE;   \
+        cudaResourceDesc r;                                         \
+                                                                    \
+        if (!e)                                                     \
+            BD_QUIET(e, its(&r, o));                                \
+        if (!e)                                                     \
+            resource_back(out, &r);                                 \
+        return e;                                                   \
+    }
+GET_RESOURCE(cuTexObjectGetResourceDesc, cudaGetTextureObjectResourceDesc)
+GET_RESOURCE(cuSurfObjectGetResourceDesc, cudaGetSurfaceObjectResourceDesc)
+
+API CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *out, CUtexObject o);
+CUresult
+cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *out, CUtexObject o)
+{
+    CUresult e = out ? bd_begin() : CUDA_ERROR_INVALID_VALUE;
+    cudaChannelFormatDesc c = {0};
+    cudaResourceDesc r;
+    cudaTextureDesc t;
+
+    if (!e)
+        BD_QUIET(e, cudaGetTextureObjectTextureDesc(&t, o));
+    if (!e)
+        BD_QUIET(e, cudaGetTextureObjectResourceDesc(&r, o));
+    if (!e)
+        BD_QUIET(e, channels_in(&c, &r));
+    if (e)
+        return e;
+    memset(out, 0, sizeof *out);
+    for (int k = 0; k < 3; k++)
+        out->addressMode[k] = (CUaddress_mode)t.addressMode[k];
+    out->filterMode = (CUfilter_mode)t.filterMode;
+    out->flags = (t.normalizedCoords ? CU_TRSF_NORMALIZED_COORDINATES : 0) |
+                 (t.sRGB ? CU_TRSF_SRGB : 0) |
+                 (t.readMode == cudaReadModeElementType &&
+                          c.f != cudaChannelFormatKindFloat
+                      ? CU_TRSF_READ_AS_INTEGER
+                      : 0);
+    memcpy(out->borderColor, t.borderColor, sizeof out->borderColor);
+    return CUDA_SUCCESS;
+}
+
 /* ---- references ---------------------------------------------------------- */
 
 /* What is set holds from the binding on, or at once when something is bound. */
@@ -287,6 +391,7 @@ struct CUtexref_st {
     cudaResourceDesc r;
     cudaTextureDesc d;
     cudaChannelFormatDesc c; /* of memory: arrays know theirs */
+    unsigned anisotropy;
     bool bound;
 };
 static struct CUtexref_st *refs; /* under the lock; as many as were asked for */
@@ -332,6 +437,24 @@ ref_find(CUtexref *out, CUmodule mod, const char *name)
     }
     *out = r;
     return cudaSuccess;
+}
+
+/* Another module may be where this one was. */
+void
+bc_refs_forget(const bc_module *mod)
+{
+    struct CUtexref_st **at = &refs;
+
+    while (*at) {
+        struct CUtexref_st *r = *at;
+
+        if ((const void *)r->mod == (const void *)mod) {
+            *at = r->next;
+            br_free(r);
+        } else {
+            at = &r->next;
+        }
+    }
 }
 
 /* What is bound, as it is to be read now. */
@@ -474,4 +597,120 @@ cuSurfRefSetArray(CUsurfref ref, CUarray array, unsigned int flags)
 {
     (void)flags;
     return cuTexRefSetArray((CUtexref)(void *)ref, array, 0);
+}
+
+/* ---- what was set -------------------------------------------------------- */
+
+API CUresult cuTexRefSetBorderColor(CUtexref ref, const float *color);
+CUresult
+cuTexRefSetBorderColor(CUtexref ref, const float *color)
+{
+    REF_SET(color, memcpy(ref->d.borderColor, color, 4 * sizeof *color));
+}
+
+/* For mipmaps alone, so nothing changes by it. */
+API CUresult cuTexRefSetMaxAnisotropy(CUtexref ref, unsigned most);
+CUresult
+cuTexRefSetMaxAnisotropy(CUtexref ref, unsigned most)
+{
+    REF_SET(most <= 16, ref->anisotropy = most);
+}
+
+/* The body of a function that tells something. */
+#define REF_GET(ok, get)                     \
+    do {                                     \
+        CUresult e_ = bd_begin();            \
+                                             \
+        if (e_ != CUDA_SUCCESS)              \
+            return e_;                       \
+        if (!ref || !(ok))                   \
+            return CUDA_ERROR_INVALID_VALUE; \
+        bc_lock();                           \
+        get;                                 \
+        bc_unlock();                         \
+        return CUDA_SUCCESS;                 \
+    } while (0)
+
+static bool
+is_bound(CUtexref ref, cudaResourceType type)
+{
+    return ref && ref->bound && ref->r.resType == type;
+}
+
+API CUresult cuTexRefGetAddress_v2(CUdeviceptr *p, CUtexref ref);
+CUresult
+cuTexRefGetAddress_v2(CUdeviceptr *p, CUtexref ref)
+{
+    const bool line = is_bound(ref, cudaResourceTypeLinear);
+
+    REF_GET(p && (line || is_bound(ref, cudaResourceTypePitch2D)),
+            *p = (uintptr_t)(line ? ref->r.res.linear.devPtr
+                                  : ref->r.res.pitch2D.devPtr));
+}
+
+API CUresult cuTexRefGetArray(CUarray *array, CUtexref ref);
+CUresult
+cuTexRefGetArray(CUarray *array, CUtexref ref)
+{
+    REF_GET(array && is_bound(ref, cudaResourceTypeArray),
+            *array = (CUarray)(void *)ref->r.res.array.array);
+}
+
+API CUresult cuSurfRefGetArray(CUarray *array, CUsurfref ref);
+CUresult
+cuSurfRefGetArray(CUarray *array, CUsurfref ref)
+{
+    return cuTexRefGetArray(array, (CUtexref)(void *)ref);
+}
+
+API CUresult cuTexRefGetAddressMode(CUaddress_mode *m, CUtexref ref, int dim);
+CUresult
+cuTexRefGetAddressMode(CUaddress_mode *m, CUtexref ref, int dim)
+{
+    REF_GET(m && dim >= 0 && dim < 3,
+            *m = (CUaddress_mode)ref->d.addressMode[dim]);
+}
+
+API CUresult cuTexRefGetFilterMode(CUfilter_mode *m, CUtexref ref);
+CUresult
+cuTexRefGetFilterMode(CUfilter_mode *m, CUtexref ref)
+{
+    REF_GET(m, *m = (CUfilter_mode)ref->d.filterMode);
+}
+
+API CUresult cuTexRefGetFormat(CUarray_format *f, int *n, CUtexref ref);
+CUresult
+cuTexRefGetFormat(CUarray_format *f, int *n, CUtexref ref)
+{
+    unsigned channels = 0;
+    cudaChannelFormatDesc c = {0};
+
+    if (is_bound(ref, cudaResourceTypeArray))
+        (void)channels_in(&c, &ref->r);
+    else if (ref)
+        c = ref->c;
+    REF_GET(f && n && c.x, (*f = format_of(&c, &channels), *n = (int)channels));
+}
+
+API CUresult cuTexRefGetMaxAnisotropy(int *most, CUtexref ref);
+CUresult
+cuTexRefGetMaxAnisotropy(int *most, CUtexref ref)
+{
+    REF_GET(most, *most = (int)ref->anisotropy);
+}
+
+API CUresult cuTexRefGetBorderColor(float *color, CUtexref ref);
+CUresult
+cuTexRefGetBorderColor(float *color, CUtexref ref)
+{
+    REF_GET(color, memcpy(color, ref->d.borderColor, 4 * sizeof *color));
+}
+
+API CUresult cuTexRefGetFlags(unsigned *flags, CUtexref ref);
+CUresult
+cuTexRefGetFlags(unsigned *flags, CUtexref ref)
+{
+    REF_GET(flags, *flags = ref->d.normalizedCoords
+                                ? CU_TRSF_NORMALIZED_COORDINATES
+                                : 0);
 }

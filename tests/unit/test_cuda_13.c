@@ -216,3 +216,49 @@ TEST(cuda_13_null_stream_of_each_thread_of_the_driver)
                      CUDA_SUCCESS);
     ck_assert_ptr_eq(own, dlsym(lib, "cuGraphCreate"));
 }
+
+/* The driver's of CUDA 13, and who says neither null stream means his own. */
+TEST(cuda_13_driver_has_pools_of_places)
+{
+    CUresult (*pool_at)(void **, cudaMemLocation *, int);
+    CUresult (*pool_to)(cudaMemLocation *, int, void *);
+    CUresult (*drop)(void **, size_t *, size_t, unsigned long long, CUstream);
+    CUresult (*first)(void **, int);
+    CUresult (*alloc)(CUdeviceptr *, size_t, unsigned);
+    CUresult (*init)(unsigned), (*retain)(CUcontext *, int);
+    CUresult (*set)(CUcontext);
+    CUresult (*find)(const char *, void **, int, unsigned long long, int *);
+    cudaMemLocation at = {cudaMemLocationTypeDevice, 0};
+    void *pool, *same, *fn;
+    CUcontext ctx;
+    size_t n = 64;
+    CUdeviceptr p;
+
+    open_lib();
+    *(void **)&init = dlsym(lib, "cuInit");
+    *(void **)&retain = dlsym(lib, "cuDevicePrimaryCtxRetain");
+    *(void **)&set = dlsym(lib, "cuCtxSetCurrent");
+    *(void **)&first = dlsym(lib, "cuDeviceGetDefaultMemPool");
+    *(void **)&alloc = dlsym(lib, "cuMemAllocManaged");
+    *(void **)&pool_at = dlsym(lib, "cuMemGetDefaultMemPool");
+    *(void **)&pool_to = dlsym(lib, "cuMemSetMemPool");
+    *(void **)&drop = dlsym(lib, "cuMemDiscardBatchAsync_ptsz");
+    *(void **)&find = dlsym(lib, "cuGetProcAddress_v2_ptsz");
+    ck_assert(pool_at && pool_to && drop && find);
+    ck_assert_int_eq(init(0), CUDA_SUCCESS);
+    ck_assert_int_eq(retain(&ctx, 0), CUDA_SUCCESS);
+    ck_assert_int_eq(set(ctx), CUDA_SUCCESS);
+    ck_assert_int_eq(first(&pool, 0), CUDA_SUCCESS);
+    ck_assert_int_eq(pool_at(&same, &at, cudaMemAllocationTypePinned),
+                     CUDA_SUCCESS);
+    ck_assert_ptr_eq(pool, same);
+    ck_assert_int_eq(pool_to(&at, cudaMemAllocationTypePinned, pool),
+                     CUDA_SUCCESS);
+    ck_assert_int_eq(alloc(&p, 64, 1), CUDA_SUCCESS);
+    ck_assert_int_eq(drop((void *[]){(void *)(uintptr_t)p}, &n, 1, 0, NULL),
+                     CUDA_SUCCESS);
+    ck_assert_int_eq(find("cuMemcpyHtoD", &fn, 13000, 0, NULL), CUDA_SUCCESS);
+    ck_assert_ptr_eq(fn, dlsym(lib, "cuMemcpyHtoD_v2_ptds"));
+    ck_assert_int_eq(find("cuMemcpyHtoD", &fn, 13000, 1, NULL), CUDA_SUCCESS);
+    ck_assert_ptr_eq(fn, dlsym(lib, "cuMemcpyHtoD_v2"));
+}
