@@ -182,6 +182,16 @@ br_model_is_listed(const br_http *h, const char *name)
 /* ---- waiting ------------------------------------------------------------- */
 
 void
+br_reply_absent(br_http *h, br_http_conn *c)
+{
+    br_reply_error(
+        h, c, 503, NULL,
+        atomic_load_explicit(&h->rests, memory_order_relaxed)
+            ? "no model is loaded; one comes when it is asked something"
+            : "the model is being loaded");
+}
+
+void
 br_no_model(br_http *h, br_http_conn *c, const br_status *st)
 {
     br_awaiting a = {.c = c};

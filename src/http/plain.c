@@ -393,10 +393,8 @@ put_numbers(br_str *out, const br_engine_stats *s)
         br_str_printf(out, ",\"%s\":%.15g", rows[i].key, rows[i].value);
 }
 
-/* h->model becomes the one that is named, or the only one that this key may see:
- * NULL, it would come. False: refused, there is none of that name. */
-static bool
-find_shown(br_http *h, br_http_conn *c)
+bool
+br_find_shown(br_http *h, br_http_conn *c)
 {
     br_text word = br_query_of(c, "model");
     br_status st = {0};
@@ -432,7 +430,7 @@ br_on_state(br_http *h, br_http_conn *c)
     br_engine_stats s;
     br_str out = {0};
 
-    if (!find_shown(h, c))
+    if (!br_find_shown(h, c))
         return;
     done = h->model ? &h->model->metrics : &none;
     br_str_printf(&out,

@@ -301,8 +301,6 @@ br_route_again(br_http *h, br_http_conn *c)
     h->model = br_served_find(h, NULL);
     if (!may_ask(h, c, r->flags))
         return;
-    if (c->model[0] && (r->flags & (MODEL | PICK)) == MODEL)
-        h->model = br_served_find(h, c->model); /* to look is not to ask */
     rests = atomic_load_explicit(&h->rests, memory_order_relaxed);
     if ((r->flags & ASK) && h->draining)
         br_reply_error(h, c, 503, NULL, "the server is shutting down");
@@ -310,10 +308,7 @@ br_route_again(br_http *h, br_http_conn *c)
              br_choose_model(h, c, NULL, &st) != BR_OK)
         br_no_model(h, c, &st); /* quotas are held against its pages */
     else if ((r->flags & MODEL) && !h->model && !(rests && (r->flags & PICK)))
-        br_reply_error(h, c, 503, NULL,
-                       rests ? "no model is loaded; one comes when it is "
-                               "asked something"
-                             : "the model is being loaded");
+        br_reply_absent(h, c);
     else
         r->fn(h, c);
 }

@@ -50,16 +50,35 @@ put_slot(br_json_writer *w, uint32_t i, uint32_t n_ctx, const br_slot_info *s,
     br_json_w_obj_end(w);
 }
 
+/* To look is not to ask: nothing is loaded for it. False: refused. */
+static bool
+is_there(br_http *h, br_http_conn *c)
+{
+    if (!br_find_shown(h, c))
+        return false;
+    if (!h->model && br_query_of(c, "model").n)
+        br_reply_error(h, c, 503, "model",
+                       "model: it is not loaded; GET /v1/models says more");
+    else if (!h->model)
+        br_reply_absent(h, c);
+    return h->model;
+}
+
 void
 br_on_slots(br_http *h, br_http_conn *c)
 {
-    br_slot_info *s = br_try_calloc(MOST, sizeof *s);
-    br_engine *e = h->model->m.engine;
-    uint32_t n = s ? BR_MIN(br_engine_slots(e, s, MOST), (uint32_t)MOST) : 0;
-    uint32_t busy = 0;
-    br_str out = {.oom = !s};
+    br_slot_info *s;
+    uint32_t n = 0, busy = 0;
+    br_str out = {0};
     br_json_writer w;
 
+    if (!is_there(h, c))
+        return;
+    s = br_try_calloc(MOST, sizeof *s);
+    if (s)
+        n = BR_MIN(br_engine_slots(h->model->m.engine, s, MOST),
+                   (uint32_t)MOST);
+    out.oom = !s;
     br_json_w_begin(&w, &out, 0);
     w.compact = true;
     br_json_w_arr(&w);
@@ -70,7 +89,7 @@ br_on_slots(br_http *h, br_http_conn *c)
     }
     br_json_w_arr_end(&w);
     br_free(s);
-    if (n && busy == n && br_text_is(c->in.query, "fail_on_no_slot=1")) {
+    if (n && busy == n && br_text_is(br_query_of(c, "fail_on_no_slot"), "1")) {
         br_str_fini(&out);
         br_reply_error(h, c, 503, NULL, "no slot is free");
         return;
@@ -113,12 +132,14 @@ put_params(br_json_writer *w, const br_sample_params *p)
 void
 br_on_props(br_http *h, br_http_conn *c)
 {
-    const br_http_model *m = &h->model->m;
-    br_text source = m->chat ? br_chat_source(m->chat) : (br_text){"", 0};
+    const br_http_model *m;
     br_engine_stats s;
     br_str out = {0};
     br_json_writer w;
 
+    if (!is_there(h, c))
+        return;
+    m = &h->model->m;
     br_engine_stats_get(m->engine, &s);
     br_json_w_begin(&w, &out, 0);
     w.compact = true;
@@ -137,7 +158,7 @@ br_on_props(br_http *h, br_http_conn *c)
     br_json_w_key_bool(&w, "audio", false);
     br_json_w_obj_end(&w);
     br_json_w_key(&w, "chat_template");
-    br_json_w_str(&w, source);
+    br_json_w_str(&w, m->chat ? br_chat_source(m->chat) : (br_text){"", 0});
     put_role(&w, "bos_token", m->tok, BR_TOK_BOS);
     put_role(&w, "eos_token", m->tok, BR_TOK_EOS);
     br_json_w_key_strz(&w, "build_info", "brass");

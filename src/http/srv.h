@@ -153,6 +153,8 @@ br_code br_look_at_model(br_http *h, const br_http_conn *c, const char *name,
 /* After another code than OK: c waits for the model that comes, and is routed
  * again then, or is told why there is none. */
 void br_no_model(br_http *h, br_http_conn *c, const br_status *st);
+/* A 503 for who only looks: nothing is loaded for that. */
+void br_reply_absent(br_http *h, br_http_conn *c);
 /* Where none is there: one would come if it were asked for. */
 bool br_may_come(const br_http *h);
 void br_http_adopt(br_http *h); /* those that were offered are served */
@@ -194,6 +196,10 @@ bool br_body_object(br_http *h, br_http_conn *c, br_arena *a,
 br_text br_query_of(const br_http_conn *c, const char *name);
 
 /* ---- slots -------------------------------------------------------------- */
+
+/* h->model becomes the one that ?model= names, or the only one that this key may see:
+ * NULL, it is not loaded. False: refused, there is none of that name (plain.c). */
+bool br_find_shown(br_http *h, br_http_conn *c);
 
 /* Whether what a slot of that tenant does is shown to whoever asks (slots.c). */
 bool br_may_see(const br_http *h, const br_http_conn *c, uint32_t tenant);

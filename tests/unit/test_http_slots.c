@@ -39,6 +39,64 @@ TEST(props_say_what_clients_need)
     sk_close(&k);
 }
 
+static void
+on_listed(void *ctx, void (*name)(void *to, const char *name, const char *why),
+          void *to)
+{
+    (void)ctx;
+    name(to, "third", NULL);
+}
+
+/* As llama-server's router has it; one that is not loaded is not asked by a look. */
+TEST(props_and_slots_are_of_the_model_that_is_named)
+{
+    br_http_config c = br_http_config_default();
+    br_engine_config ec = {0};
+    br_status st = {0};
+    sk k;
+    ek second;
+    br_http_model m = {
+        .name = "second", .tier = "fake", .n_ctx = 512, .owner = &second};
+    static const struct {
+        const char *ask;
+        int status;
+        const char *says;
+    } rows[] = {
+        {"GET /props", 200, "\"total_slots\":2,\"model_alias\":\"fake\""},
+        {"GET /props?model=fake", 200, "\"model_alias\":\"fake\""},
+        {"GET /props?model=s%65cond", 200,
+         "\"total_slots\":3,\"model_alias\":\"second\""},
+        {"GET /props?model=fourth", 404, "'fourth' is not here"},
+        {"GET /props?model=third", 503, "it is not loaded"},
+        {"GET /slots?fail_on_no_slot=1&model=second", 200, "{\"id\":2,"},
+        {"GET /slots?model=fake", 200, "{\"id\":1,\"n_ctx\":1024,"},
+        {"GET /slots?model=fourth", 404, "'fourth' is not here"},
+        {"GET /slots?model=third", 503, "it is not loaded"},
+    };
+
+    c.port = 0;
+    c.listed = on_listed;
+    sk_open(&k, &(sk_config){.http = c, .fake = {.n_slots = 2}});
+    ek_open(&second, (br_lm_fake_config){.n_slots = 3}, ec);
+    m.engine = second.e;
+    m.tok = second.tok;
+    t_ok(br_http_ready(k.http, &m, &st), &st);
+    while (!strstr(sk_ask(&k, "GET /v1/models", "", NULL).body, "second"))
+        br_sleep_ns(MS);
+    for (size_t i = 0; i < BR_COUNT(rows); i++) {
+        sk_answer a = sk_ask(&k, rows[i].ask, "", NULL);
+
+        ck_assert_msg(a.status == rows[i].status &&
+                          strstr(a.body, rows[i].says),
+                      "%s: %d %s", rows[i].ask, a.status, a.body);
+    }
+    br_http_stop(k.http);
+    br_thread_join(&k.thread);
+    k.running = false;
+    ek_close(&second);
+    sk_close(&k);
+}
+
 /* ---- slots --------------------------------------------------------------- */
 
 /* An answer that goes on until its connection is closed. */
