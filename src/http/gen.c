@@ -507,6 +507,8 @@ on_end(br_choice *c, const br_output *o)
     if (o->embedding) {
         br_str_put(&c->text, (const char *)o->embedding,
                    o->n_embedding * sizeof *o->embedding);
+        if (g->wire->embedded)
+            g->wire->embedded(g, c);
         g->failed |= c->text.oom;
         begin_next(g);
     }

@@ -113,6 +113,8 @@ struct br_wire {
     void (*prompt)(br_gen *g, br_str *out);
     /* each event of the engine, before what is made of it; or NULL */
     void (*event)(br_gen *g, br_choice *c, const br_output *o, br_str *out);
+    /* an embedding is there, in c->text; NULL: it stays there as it is */
+    void (*embedded)(br_gen *g, br_choice *c);
     bool embeds;     /* choices are embeddings: text has their floats */
     bool streams;    /* there are no documents */
     bool keeps_text; /* streams repeat the whole text at their end */
