@@ -457,6 +457,19 @@ most_threads(const br_kfn *k)
     return most ? (int)BR_MIN(most, (uint32_t)BC_MAX_THREADS) : BC_MAX_THREADS;
 }
 
+/* Of "sm_90a" 90: CUB takes what it made for the newest that is not beyond, and finds
+ * none where this is less than all. */
+static int
+ptx_version(br_text target)
+{
+    int n = 0;
+
+    for (size_t k = 0; k < target.n; k++)
+        if (target.p[k] >= '0' && target.p[k] <= '9' && n < 1000)
+            n = n * 10 + (target.p[k] - '0');
+    return n ? n : 80;
+}
+
 cudaError_t
 bc_attributes(struct CUfunc_st *f, cudaFuncAttributes *a)
 {
@@ -466,7 +479,7 @@ bc_attributes(struct CUfunc_st *f, cudaFuncAttributes *a)
                               .localSizeBytes = k->frame_bytes,
                               .maxThreadsPerBlock = most_threads(k),
                               .numRegs = 32,
-                              .ptxVersion = 80,
+                              .ptxVersion = ptx_version(f->mod->m->target),
                               .binaryVersion = 80,
                               .maxDynamicSharedSizeBytes = (int)most_dynamic(f),
                               .preferredShmemCarveout = f->carveout,

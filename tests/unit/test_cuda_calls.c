@@ -485,3 +485,31 @@ TEST(cuda_driver_launches_in_parts)
     ck_assert_int_eq(cuLaunchGrid(f, 0, 2), CUDA_ERROR_INVALID_VALUE);
     end();
 }
+
+/* Which architecture a kernel was compiled for; by it CUB picks what it runs. */
+TEST(cuda_kernels_tell_what_they_were_compiled_for)
+{
+    static const struct {
+        const char *target;
+        int version;
+    } cases[] = {{"sm_52", 52}, {"sm_80", 80}, {"sm_90a", 90}, {"sm_100", 100}};
+    cudaFuncAttributes a;
+    int got;
+
+    start();
+    for (size_t k = 0; k < BR_COUNT(cases); k++) {
+        CUfunction f =
+            kernel(t_printf(".version 8.6\n.target %s\n.address_size 64\n"
+                            ".visible .entry k() { ret; }",
+                            cases[k].target));
+
+        ck_assert_int_eq(
+            cuFuncGetAttribute(&got, CU_FUNC_ATTRIBUTE_PTX_VERSION, f),
+            CUDA_SUCCESS);
+        ck_assert_int_eq(got, cases[k].version);
+        ck_assert_int_eq(cudaFuncGetAttributes(&a, (const void *)f),
+                         cudaSuccess);
+        ck_assert_int_eq(a.ptxVersion, cases[k].version);
+    }
+    end();
+}
