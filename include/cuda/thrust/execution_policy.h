@@ -462,7 +462,8 @@ call(F f, const P &p, A &&...a)
 }
 } // namespace brass
 
-/* The function `name` of namespace thrust, which brass::name##_f does. */
+/* The function `name` of namespace thrust, which brass::name##_f does; of an array it is
+ * the address, as where arguments are values. */
 #define BR_THRUST(name)                                                       \
     template <class P, class... A> __host__ auto name(const P &p, A &&...a)   \
     {                                                                         \
@@ -471,6 +472,18 @@ call(F f, const P &p, A &&...a)
     template <class P, class... A> __device__ auto name(const P &p, A &&...a) \
     {                                                                         \
         return brass::call(brass::name##_f(), p, static_cast<A &&>(a)...);    \
+    }                                                                         \
+    BR_THRUST_ARRAY(name)
+#define BR_THRUST_ARRAY(name)                                              \
+    template <class T, size_t N, class... A>                               \
+    __host__ auto name(T(&p)[N], A &&...a)                                 \
+    {                                                                      \
+        return thrust::name(static_cast<T *>(p), static_cast<A &&>(a)...); \
+    }                                                                      \
+    template <class T, size_t N, class... A>                               \
+    __device__ auto name(T(&p)[N], A &&...a)                               \
+    {                                                                      \
+        return thrust::name(static_cast<T *>(p), static_cast<A &&>(a)...); \
     }
 
 namespace thrust

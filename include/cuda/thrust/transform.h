@@ -449,6 +449,7 @@ copy(const P &p, A &&...a)
 {
     return brass::call(brass::copy_f(), p, static_cast<A &&>(a)...);
 }
+BR_THRUST_ARRAY(copy)
 template <class I, class N, class O>
 O
 copy_n(I a, N n, O to)
