@@ -129,8 +129,10 @@ on_header(nghttp2_session *session, const nghttp2_frame *f, const uint8_t *name,
           size_t n, const uint8_t *value, size_t value_n, uint8_t flags,
           void *user)
 {
+    /* A browser's cookies come one by one (RFC 9113, 8.2.3), and are of all that its
+     * host serves: nobody here reads them. */
     static const char *const dropped[] = {"host", "content-length", "te",
-                                          "expect"};
+                                          "expect", "cookie"};
     br_http_conn *s =
         nghttp2_session_get_stream_user_data(session, f->hd.stream_id);
     br_text key = {(const char *)name, n}, v = {(const char *)value, value_n};

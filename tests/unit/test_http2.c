@@ -190,6 +190,32 @@ TEST(answers_over_http_2_are_those_over_http_1)
     sk_close(&k);
 }
 
+/* A browser sends each cookie of a host by itself, those of other servers, too. */
+TEST(cookies_over_http_2_are_no_headers_too_many)
+{
+    sk k;
+    br_str h = {0}, s = {0};
+    uint8_t status;
+    int fd;
+
+    sk_open(&k, &(sk_config){0});
+    fd = connect_h2(&k);
+    literal(&h, ":method", "GET");
+    literal(&h, ":scheme", "http");
+    literal(&h, ":authority", "localhost");
+    literal(&h, ":path", "/health");
+    for (int i = 0; i < 100; i++)
+        literal(&h, "cookie", t_printf("c%d=%d", i, i));
+    frame(&s, HEADERS, END_HEADERS | END_STREAM, 1, h.at, h.n);
+    sk_send(fd, s.at, s.n);
+    ck_assert_str_eq(body_of(fd, 1, &status), "{\"status\":\"ok\"}");
+    ck_assert_uint_eq(status, OK);
+    br_str_fini(&h);
+    br_str_fini(&s);
+    close(fd);
+    sk_close(&k);
+}
+
 /* Its body comes when it was told to go on. */
 TEST(who_expects_to_be_told_to_go_on_is_over_http_2)
 {
