@@ -162,6 +162,9 @@ bool br_ask_word(br_ask *a, br_json *to, const char *key, const char *z);
 br_code br_ask_content(br_ask *a, const br_json *v, const char *place,
                        br_text *out, br_status *st) BR_MUST_USE;
 bool br_ask_is_type(const br_json *v, const char *what);
+/* A member of a message beside role and content that says nothing: servers have it
+ * in their answers, and it comes back with them. */
+bool br_ask_says_nothing(const br_json *m);
 br_code br_ask_tool_name(const br_json *v, const char *place,
                          br_status *st) BR_MUST_USE;
 /* ask_shape.c */

@@ -133,9 +133,8 @@ read_role(const br_ask *a, const br_json *v, const char *place,
                    v->s);
 }
 
-/* Members of a message beside role and content that say nothing. */
-static bool
-says_nothing(const br_json *m)
+bool
+br_ask_says_nothing(const br_json *m)
 {
     static const char *const names[] = {"id", "status", "type", "annotations"};
 
@@ -167,7 +166,7 @@ read_message(br_ask *a, const br_json *v, const char *place, br_status *st)
     BR_TRY(br_ask_content(a, br_json_get(v, "content"), at, &content, st));
     for (const br_json *m = v->child; m; m = m->next)
         if (!br_json_key_is(m, "role") && !br_json_key_is(m, "content") &&
-            !says_nothing(m))
+            !br_ask_says_nothing(m))
             return br_fail(st, BR_E_USAGE,
                            "%s.%.40s: not supported by this model", place,
                            m->key);

@@ -441,7 +441,7 @@ br_ask_tool_message(br_ask *a, const br_json *v, const char *place,
 
         while (i < BR_COUNT(known) && !br_json_key_is(m, known[i]))
             i++;
-        if (i == BR_COUNT(known) && m->kind != BR_J_NULL)
+        if (i == BR_COUNT(known) && !br_ask_says_nothing(m))
             return br_fail(st, BR_E_USAGE, "%s.%.40s: not supported", place,
                            m->key);
     }

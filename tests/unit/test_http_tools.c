@@ -328,6 +328,42 @@ TEST(tools_that_are_not_called)
     sk_close(&k);
 }
 
+/* A call, a thought and a name in messages as OpenAI and others answer them. */
+TEST(answers_of_other_servers_may_be_sent_back)
+{
+    static const struct {
+        const char *more, *says; /* NULL: it is taken */
+    } rows[] = {
+        {"\"annotations\":[],\"refusal\":null,\"audio\":null,"
+         "\"function_call\":null",
+         NULL},
+        {"\"id\":\"m\",\"type\":\"message\",\"status\":\"completed\"", NULL},
+        {"\"audio\":{\"id\":\"a\"}", "messages[0].audio: not supported"},
+    };
+    static const char *const is[] = {
+        "\"content\":null,\"tool_calls\":[{\"id\":\"c1\",\"type\":\"function\","
+        "\"function\":{\"name\":\"bed\",\"arguments\":\"{}\"}}]",
+        "\"content\":\"x\",\"reasoning_content\":\"hm\"",
+        "\"content\":\"x\",\"name\":\"Ann\"",
+    };
+    br_sample_params sample = br_sample_defaults();
+
+    for (size_t i = 0; i < BR_COUNT(rows) * BR_COUNT(is); i++) {
+        const char *more = rows[i % BR_COUNT(rows)].more;
+        const char *says = rows[i % BR_COUNT(rows)].says;
+        char *body = t_printf("{\"messages\":[{\"role\":\"assistant\",%s,%s}]}",
+                              is[i / BR_COUNT(rows)], more);
+        br_status st = {0};
+        br_ask a;
+
+        ck_assert_int_eq(
+            br_ask_read(&a, BR_API_CHAT, &sample, br_text_z(body), &st),
+            says ? BR_E_USAGE : BR_OK);
+        ck_assert_msg(!says || strstr(st.msg, says), "%s: %s", body, st.msg);
+        br_ask_fini(&a);
+    }
+}
+
 /* Not only what messages say: it is refused by its bytes, without being read. */
 TEST(calls_that_no_context_holds_are_not_read)
 {
