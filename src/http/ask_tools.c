@@ -407,6 +407,32 @@ anthropic_message(br_ask *a, const br_json *v, const char *place, bool *is_one,
     return add_parts(a, role->s, parts, place, st);
 }
 
+static const br_json *
+thought_of(const br_json *v)
+{
+    const br_json *t = br_json_get(v, "reasoning_content");
+
+    return t && t->kind != BR_J_NULL ? t : br_json_get(v, "reasoning");
+}
+
+/* The message with its thought by the name that templates know: vLLM calls it
+ * `reasoning`. NULL: out of memory. */
+static const br_json *
+by_known_names(br_ask *a, const br_json *v, const br_json *thought)
+{
+    static const char name[] = "reasoning_content";
+    br_json *m;
+
+    if (!thought || br_json_key_is(thought, name))
+        return v;
+    m = br_json_new(&a->arena, BR_J_OBJ);
+    for (const br_json *o = v->child; m && o; o = o->next)
+        if (!br_json_key_is(o, name) &&
+            !br_ask_share(a, m, o == thought ? name : o->key, o))
+            m = NULL;
+    return m;
+}
+
 /* {"role":"assistant","tool_calls":[...]} and {"role":"tool",...}: templates
  * see them as they are. */
 br_code
@@ -415,7 +441,7 @@ br_ask_tool_message(br_ask *a, const br_json *v, const char *place,
 {
     const br_json *role = br_json_get(v, "role");
     const br_json *calls = br_json_get(v, "tool_calls");
-    const br_json *thought = br_json_get(v, "reasoning_content");
+    const br_json *thought = thought_of(v);
     bool says = role && role->kind == BR_J_STR;
     bool tool = says && br_json_is(role, "tool");
     bool call = says && br_json_is(role, "assistant") && calls &&
@@ -427,8 +453,8 @@ br_ask_tool_message(br_ask *a, const br_json *v, const char *place,
                  (br_json_is(role, "user") || br_json_is(role, "assistant") ||
                   br_json_is(role, "system"));
     static const char *const known[] = {
-        "role", "content", "tool_calls",       "tool_call_id",
-        "name", "refusal", "reasoning_content"};
+        "role", "content", "tool_calls",        "tool_call_id",
+        "name", "refusal", "reasoning_content", "reasoning"};
 
     if (is_anthropic(a))
         return anthropic_message(a, v, place, is_one, st);
@@ -454,5 +480,5 @@ br_ask_tool_message(br_ask *a, const br_json *v, const char *place,
         BR_TRY(br_ask_tool_name(br_json_get(f, "name"), place, st));
     }
     BR_TRY(check_content(a, br_json_get(v, "content"), place, st));
-    return push(a, role->s, v, st);
+    return push(a, role->s, by_known_names(a, v, thinks ? thought : NULL), st);
 }

@@ -364,6 +364,37 @@ TEST(answers_of_other_servers_may_be_sent_back)
     }
 }
 
+/* As vLLM calls it: templates know it by its older name. */
+TEST(a_thought_may_be_sent_back_as_reasoning)
+{
+    static const char *const said[] = {
+        "\"reasoning\":\"Hm\"",
+        "\"reasoning_content\":null,\"reasoning\":\"Hm\"",
+        "\"reasoning\":\"Hm\",\"reasoning_content\":\"Hm\"",
+    };
+    sk_answer a;
+    sk k;
+
+    sk_open(&k, &(sk_config){.template =
+                                 "{% for m in messages %}{{ m.role }}"
+                                 "<{{ m.reasoning_content }}>{{ m.content }}"
+                                 "{% endfor %}"});
+    for (size_t i = 0; i < BR_COUNT(said); i++) {
+        a = sk_ask(&k, "POST /apply-template", "",
+                   t_printf("{\"messages\":[{\"role\":\"assistant\",%s,"
+                            "\"content\":\"Yes\"}]}",
+                            said[i]));
+        ck_assert_msg(a.status == 200 && strstr(a.body, "assistant<Hm>Yes"),
+                      "%s: %s", said[i], a.body);
+    }
+    a = sk_ask(&k, "POST /apply-template", "",
+               "{\"messages\":[{\"role\":\"user\",\"reasoning\":\"Hm\","
+               "\"content\":\"Yes\"}]}");
+    ck_assert_msg(a.status == 400 && strstr(a.body, "messages[0].reasoning"),
+                  "%s", a.body);
+    sk_close(&k);
+}
+
 /* Not only what messages say: it is refused by its bytes, without being read. */
 TEST(calls_that_no_context_holds_are_not_read)
 {
