@@ -317,8 +317,8 @@ bc_graph_make(cudaGraphExec_t *exec, cudaGraph_t graph,
 
 /* ---- launches ------------------------------------------------------------- */
 
-/* Nothing is changed yet: memory that is in use is not had once more, unless it is
- * freed before. */
+/* Nothing is changed yet: kernels have to be there, and memory that is in use is not had
+ * once more, unless it is freed before. */
 static cudaError_t
 may_launch(cudaGraphExec_t x, bool frees)
 {
@@ -330,6 +330,9 @@ may_launch(cudaGraphExec_t x, bool frees)
 
         if (child)
             e = may_launch(child, frees);
+        else if (s->type == cudaGraphNodeTypeKernel && !s->off &&
+                 bc_kernel_gone(s->w->payload))
+            e = cudaErrorInvalidResourceHandle;
         else if (s->type == cudaGraphNodeTypeMemAlloc && !frees &&
                  bc_graph_mem_live(bc_graph_mem_of(s->w->payload)))
             e = cudaErrorInvalidValue;

@@ -218,6 +218,10 @@ do_launch(void *payload)
     br_code code;
 
     bc_lock();
+    if (r->mod->gone) {
+        bc_unlock();
+        return cudaErrorInvalidResourceHandle;
+    }
     regions = bc_mem_regions(&l.n_regions);
     if (!is_strict())
         bc_mem_gaps(&l);
@@ -324,6 +328,18 @@ check(const bc_launch *l)
                : cudaSuccess;
 }
 
+static void
+drop(void *payload)
+{
+    bc_module_drop(((run *)payload)->mod);
+}
+
+bool
+bc_kernel_gone(const void *payload)
+{
+    return ((const run *)payload)->mod->gone;
+}
+
 cudaError_t
 bc_launch_op(const bc_launch *l, void **payload)
 {
@@ -347,6 +363,8 @@ bc_launch_op(const bc_launch *l, void **payload)
     r->args = (void **)(void *)(r->params + args);
     r->name = l->f->name;
     r->mod = l->f->mod;
+    r->mod->works++;
+    bc_op_of(r)->drop = drop;
     r->cooperative = l->cooperative;
     r->l = (br_klaunch){.image = l->f->mod->at,
                         .fn = l->f->fn,

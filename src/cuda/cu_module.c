@@ -26,6 +26,28 @@ bc_module_new(const void *image)
     return mod;
 }
 
+static void
+end(bc_module *mod)
+{
+    for (size_t k = 0; k < mod->fns.n; k++) {
+        br_free(mod->fns.at[k]->parts);
+        br_free(mod->fns.at[k]);
+    }
+    br_vec_fini(&mod->fns);
+    br_vec_fini(&mod->vars);
+    br_vec_fini(&mod->parts);
+    br_kir_free(mod->m);
+    if (mod->mine) {
+        union { /* ours, and const only for who reads it */
+            const void *c;
+            void *p;
+        } u = {mod->image};
+
+        br_free(u.p);
+    }
+    br_free(mod);
+}
+
 void
 bc_module_free(bc_module *mod)
 {
@@ -43,26 +65,21 @@ bc_module_free(bc_module *mod)
             bc_mem_put(p, BC_MEM_REGISTERED) != cudaSuccess)
             bc_say("a module's variable was not where it has to be");
     }
-    for (size_t k = 0; k < mod->fns.n; k++) {
-        br_free(mod->fns.at[k]->parts);
-        br_free(mod->fns.at[k]);
-    }
-    br_vec_fini(&mod->fns);
-    br_vec_fini(&mod->vars);
-    br_vec_fini(&mod->parts);
     if (mod->code)
         mod->on->free(mod->code);
+    mod->code = NULL;
     br_kimage_free(mod->at);
-    br_kir_free(mod->m);
-    if (mod->mine) {
-        union { /* ours, and const only for who reads it */
-            const void *c;
-            void *p;
-        } u = {mod->image};
+    mod->at = NULL;
+    mod->gone = true;
+    if (!mod->works)
+        end(mod);
+}
 
-        br_free(u.p);
-    }
-    br_free(mod);
+void
+bc_module_drop(bc_module *mod)
+{
+    if (!--mod->works && mod->gone)
+        end(mod);
 }
 
 static const bc_var *

@@ -218,6 +218,8 @@ typedef struct bc_module {
     BR_VEC(struct CUfunc_st *) fns;
     BR_VEC(struct bc_var) vars;
     BR_VEC(const void *) parts; /* images that are linked, instead of one */
+    size_t works;               /* payloads that are launches of its kernels */
+    bool gone;                  /* nobody has it but those */
 } bc_module;
 typedef struct bc_parts { /* of launches of before CUDA 4 (drv_first.c) */
     uint32_t block[3];
@@ -246,7 +248,9 @@ bc_module *bc_module_new(const void *image);
 cudaError_t bc_module_load(bc_module *mod);
 /* The same; st says what it is that cannot be loaded. */
 cudaError_t bc_module_read(bc_module *mod, br_status *st);
+/* Its kernels run no more; graphs may have some, and then what they are stays. */
 void bc_module_free(bc_module *mod);
+void bc_module_drop(bc_module *mod); /* one payload less */
 /* Of the driver's texture references those of a module that goes. (drv_texture.c) */
 void bc_refs_forget(const bc_module *mod);
 /* Of a host symbol or handle; with the module loaded. */
@@ -285,6 +289,7 @@ cudaError_t bc_launch_op(const bc_launch *l, void **payload);
 /* What such a payload does; its arguments stay in it. */
 void bc_kernel_params(void *payload, cudaKernelNodeParams *out);
 const char *bc_kernel_name(const void *payload);
+bool bc_kernel_gone(const void *payload); /* with its module */
 bool bc_is_cooperative(const void *payload);
 cudaError_t bc_launch_on(const bc_launch *l, cudaStream_t s);
 /* What a block may have at most, where kernels run. */

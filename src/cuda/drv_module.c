@@ -98,7 +98,9 @@ unload(CUmodule h)
 
     if (!mod || mod->registered)
         return cudaErrorInvalidResourceHandle;
-    e = bc_wait_all();
+    e = bc_wait_all(); /* another thread may have been quicker */
+    if (module_of(h) != mod)
+        return cudaErrorInvalidResourceHandle;
     bc_module_free(mod);
     return e;
 }

@@ -170,3 +170,55 @@ TEST(cuda_user_objects_that_are_gone_are_refused)
     FINE(cudaGraphDestroy(other));
     reset();
 }
+
+/* A graph's kernels are a module's, which may go before it, by itself or with all. */
+static void
+kernels_go(bool with_all)
+{
+    CUdeviceptr p;
+    cudaGraphExec_t x;
+    cudaKernelNodeParams k = {.gridDim = {1, 1, 1}, .blockDim = {1, 1, 1}};
+    cudaGraphNode_t node;
+    CUfunction f;
+    cudaGraph_t g;
+    CUmodule mod;
+    CUcontext ctx;
+
+    ck_assert_int_eq(cuInit(0), CUDA_SUCCESS);
+    ck_assert_int_eq(cuCtxCreate(&ctx, 0, 0), CUDA_SUCCESS);
+    ck_assert_int_eq(
+        cuModuleLoadData(&mod,
+                         ".version 8.0\n.target sm_80\n.address_size 64\n"
+                         ".visible .entry k(.param .u64 p) { .reg .b64 %d; "
+                         "ld.param.u64 %d,[p]; st.global.u32 [%d],7; ret; }\n"),
+        CUDA_SUCCESS);
+    ck_assert_int_eq(cuModuleGetFunction(&f, mod, "k"), CUDA_SUCCESS);
+    ck_assert_int_eq(cuMemAlloc(&p, 4), CUDA_SUCCESS);
+    k.func = f;
+    k.kernelParams = (void *[]){&p};
+    FINE(cudaGraphCreate(&g, 0));
+    FINE(cudaGraphAddKernelNode(&node, g, NULL, 0, &k));
+    FINE(cudaGraphInstantiate(&x, g, 0));
+    FINE(cudaGraphLaunch(x, NULL));
+    if (with_all) {
+        reset();
+        ck_assert_int_eq(cuCtxCreate(&ctx, 0, 0), CUDA_SUCCESS);
+    } else {
+        ck_assert_int_eq(cuModuleUnload(mod), CUDA_SUCCESS);
+    }
+    ck_assert_int_eq(cuModuleUnload(mod), CUDA_ERROR_INVALID_HANDLE);
+    ck_assert_int_eq(cudaGraphLaunch(x, NULL), cudaErrorInvalidResourceHandle);
+    FINE(cudaGraphKernelNodeGetParams(node, &k));
+    ck_assert_int_ne(cudaGraphKernelNodeSetParams(node, &k), cudaSuccess);
+    FINE(cudaGraphNodeSetEnabled(x, node, 0));
+    FINE(cudaGraphLaunch(x, NULL));
+    FINE(cudaGraphExecDestroy(x));
+    FINE(cudaGraphDestroy(g));
+    reset();
+}
+
+TEST(cuda_graphs_of_kernels_that_are_gone_are_refused)
+{
+    kernels_go(false);
+    kernels_go(true);
+}
