@@ -56,7 +56,7 @@ TEST(props_and_slots_are_of_the_model_that_is_named)
     sk k;
     ek second;
     br_http_model m = {
-        .name = "second", .tier = "fake", .n_ctx = 512, .owner = &second};
+        .name = "org/second", .tier = "fake", .n_ctx = 512, .owner = &second};
     static const struct {
         const char *ask;
         int status;
@@ -64,14 +64,19 @@ TEST(props_and_slots_are_of_the_model_that_is_named)
     } rows[] = {
         {"GET /props", 200, "\"total_slots\":2,\"model_alias\":\"fake\""},
         {"GET /props?model=fake", 200, "\"model_alias\":\"fake\""},
-        {"GET /props?model=s%65cond", 200,
-         "\"total_slots\":3,\"model_alias\":\"second\""},
+        {"GET /props?model=org%2Fs%65cond", 200,
+         "\"total_slots\":3,\"model_alias\":\"org/second\""},
         {"GET /props?model=fourth", 404, "'fourth' is not here"},
         {"GET /props?model=third", 503, "it is not loaded"},
-        {"GET /slots?fail_on_no_slot=1&model=second", 200, "{\"id\":2,"},
+        {"GET /slots?fail_on_no_slot=1&model=org/second", 200, "{\"id\":2,"},
         {"GET /slots?model=fake", 200, "{\"id\":1,\"n_ctx\":1024,"},
         {"GET /slots?model=fourth", 404, "'fourth' is not here"},
         {"GET /slots?model=third", 503, "it is not loaded"},
+        /* clients that do not encode it: OpenAI's for Python */
+        {"GET /v1/models/org/second", 200, "{\"id\":\"org/second\","},
+        {"GET /v1/models/org%2Fsecond", 200, "{\"id\":\"org/second\","},
+        {"GET /v1/models/org/fourth", 404, "'org/fourth' is not here"},
+        {"GET /v1/models/org/second/x", 404, "no such path"},
     };
 
     c.port = 0;
