@@ -370,6 +370,7 @@ class counting_semaphore
     atomic<int, Scope> left;
 
   public:
+    counting_semaphore() = default; /* in shared memory, to be made there */
     __host__ __device__ constexpr explicit counting_semaphore(ptrdiff_t n)
         : left((int)n)
     {

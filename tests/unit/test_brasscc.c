@@ -861,6 +861,18 @@ TEST_WITHIN(cuda_words_that_were_not_there, 60)
         "IS(__match_all_sync(~0u, l > 3, &p) == 0 && !p);\n");
 }
 
+/* Shared memory has no constructors: a thread makes what lies there. */
+TEST_WITHIN(cuda_semaphores_lie_in_shared_memory, 60)
+{
+    words_are_right(
+        "cuda/semaphore",
+        "typedef cuda::binary_semaphore<cuda::thread_scope_block> sem;\n"
+        "__shared__ sem s; if (!threadIdx.x) new (&s) sem(1);\n"
+        "__syncthreads();\n"
+        "if (threadIdx.x == 1) { s.acquire(); IS(!s.try_acquire());\n"
+        "s.release(); IS(s.try_acquire()); }\n");
+}
+
 /* An object of NVIDIA's compiler: packed PTX, its own way to launch. */
 TEST_WITHIN(cuda_objects_of_nvcc_run, 120)
 {
