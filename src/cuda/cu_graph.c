@@ -78,7 +78,8 @@ bc_node_add(cudaGraph_t g, bc_work *w, cudaGraphNodeType type)
 {
     cudaGraphNode_t n = br_try_calloc(1, sizeof *n);
 
-    if (!w || !n || !br_vec_reserve(&g->nodes, 1) || !bc_node_born(n)) {
+    if (!w || !n || !br_vec_reserve(&g->nodes, g->nodes.n + 1) ||
+        !bc_node_born(n)) {
         br_free(n);
         bc_work_drop(w);
         return NULL;

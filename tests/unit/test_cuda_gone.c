@@ -222,3 +222,30 @@ TEST(cuda_graphs_of_kernels_that_are_gone_are_refused)
     kernels_go(false);
     kernels_go(true);
 }
+
+TEST(cuda_graphs_have_many_nodes)
+{
+    enum { N = 1000 };
+    cudaGraphNode_t nodes[N];
+    cudaGraphExec_t x;
+    cudaGraph_t g, copy;
+    size_t n = 0;
+
+    FINE(cudaGraphCreate(&g, 0));
+    for (int k = 0; k < N; k++)
+        FINE(cudaGraphAddEmptyNode(&nodes[k], g, k ? &nodes[k - 1] : NULL,
+                                   k != 0));
+    FINE(cudaGraphClone(&copy, g));
+    FINE(cudaGraphGetEdges(copy, NULL, NULL, &n));
+    ck_assert_uint_eq(n, N - 1);
+    FINE(cudaGraphInstantiate(&x, copy, 0));
+    FINE(cudaGraphLaunch(x, NULL));
+    for (int k = 0; k < N; k += 2)
+        FINE(cudaGraphDestroyNode(nodes[k]));
+    FINE(cudaGraphGetNodes(g, NULL, &n));
+    ck_assert_uint_eq(n, N / 2);
+    FINE(cudaGraphExecDestroy(x));
+    FINE(cudaGraphDestroy(g));
+    FINE(cudaGraphDestroy(copy));
+    reset();
+}
