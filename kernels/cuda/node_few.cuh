@@ -216,6 +216,7 @@ few_begin(const struct flash_tile &f, const struct flash_warp &z, u32 b,
             copies_wait_but<0>();
             few_bring<HD>(z.keys, f, z.kv, b, z.stage, pages, 0, page);
             copies_end();
+            copies_wait_but<0>(); /* half of what is on its way: ring_bars.pace */
             few_bring<HD>(z.values, f, z.kv, b, z.stage + VALUES, pages, PAGES,
                           page);
             copies_end();

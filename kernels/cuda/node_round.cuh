@@ -24,7 +24,7 @@ piece_sum(float (&sum)[N / 2], const struct dense_lane &lane, u32 base,
 {
     enum { AT = form_place<FORM>(), BYTES = AT + N / 8 * ATOM };
     const u32 mine = base + tid() / 128 * (W_BYTES / 2);
-    const u32 full = base + STAGES * BYTES, empty = full + STAGES * 8;
+    const ring_bars<STAGES, BYTES> bars(base);
     const bool arrives = FORM != FORM_TILES || (tid() & 31) == 0;
     u32 held = STAGES; /* the stage that may still be read */
 
@@ -34,8 +34,7 @@ piece_sum(float (&sum)[N / 2], const struct dense_lane &lane, u32 base,
         const u64 x = wg_tile(base + at.s * BYTES + AT);
         u32x4 in[4];
 
-        while (!mbar_try(full + at.s * 8, at.round & 1))
-            ;
+        bars.await(at.s, at.round);
         form_read<FORM>(pack_form{}, lane, base + at.s * BYTES, in);
         wg_begin();
 #pragma unroll
@@ -46,14 +45,14 @@ piece_sum(float (&sum)[N / 2], const struct dense_lane &lane, u32 base,
         if (FORM == FORM_TILES)
             wg_wait<1>();
         if (held < STAGES && arrives)
-            mbar_arrive(empty + held * 8, 1);
+            mbar_arrive(bars.empty + held * 8, 1);
         held = at.s;
         if (++at.s == STAGES)
             at.s = 0, at.round++;
     }
     wg_wait<0>();
     if (arrives)
-        mbar_arrive(empty + held * 8, 1);
+        mbar_arrive(bars.empty + held * 8, 1);
 }
 
 /* Piece number q of a block. */
@@ -119,7 +118,8 @@ BR_DEV void
 round_bring(const struct br_nd_args &a, u32 pieces)
 {
     enum { AT = form_place<FORM>(), BYTES = AT + N / 8 * ATOM };
-    const u32 base = smem_of(dyn_shared()), full = base + STAGES * BYTES;
+    const u32 base = smem_of(dyn_shared());
+    const ring_bars<STAGES, BYTES> bars(base);
     const u32 bytes = form_bytes<FORM>(a.m.kind);
     const u64 policy = policy_evict_first();
     struct round_at w = {0}, x;
@@ -129,20 +129,23 @@ round_bring(const struct br_nd_args &a, u32 pieces)
         round_begin<FORM>(a, w);
     x = w;
     for (; n < STAGES && w.q < pieces; n++, round_next<FORM>(a, w, pieces)) {
-        mbar_expect(full + n * 8, bytes + N / 8 * ATOM);
-        bulk_copy(base + n * BYTES, w.w, bytes, full + n * 8, policy);
+        bars.pace(n);
+        mbar_expect(bars.came + n * 8, bytes);
+        bulk_copy(base + n * BYTES, w.w, bytes, bars.came + n * 8, policy);
     }
     grid_wait();
-    for (u32 i = 0; i < n; i++, round_next<FORM>(a, x, pieces))
+    for (u32 i = 0; i < n; i++, round_next<FORM>(a, x, pieces)) {
+        mbar_expect(bars.full + i * 8, N / 8 * ATOM);
         bulk_copy_kept(base + i * BYTES + AT, x.x, N / 8 * ATOM,
-                       full + i * 8);
+                       bars.full + i * 8);
+    }
     for (u32 s = 0, round = 0; w.q < pieces; round_next<FORM>(a, w, pieces)) {
-        while (!mbar_try(full + (STAGES + s) * 8, round & 1))
+        while (!mbar_try(bars.empty + s * 8, round & 1))
             ;
-        mbar_expect(full + s * 8, bytes + N / 8 * ATOM);
-        bulk_copy(base + s * BYTES, w.w, bytes, full + s * 8, policy);
+        mbar_expect(bars.full + s * 8, bytes + N / 8 * ATOM);
+        bulk_copy(base + s * BYTES, w.w, bytes, bars.full + s * 8, policy);
         bulk_copy_kept(base + s * BYTES + AT, w.x, N / 8 * ATOM,
-                       full + s * 8);
+                       bars.full + s * 8);
         if (++s == STAGES)
             s = 0, round++;
     }
@@ -153,19 +156,14 @@ BR_DEV void
 round_product(const struct br_nd_args &a)
 {
     enum { BYTES = form_place<FORM>() + N / 8 * ATOM, WARPS = TILE_ROWS / 16 };
-    const u32 base = smem_of(dyn_shared()), full = base + STAGES * BYTES;
-    const u32 empty = full + STAGES * 8, blocks = a.m.n_in / 64;
+    const u32 base = smem_of(dyn_shared()), blocks = a.m.n_in / 64;
+    const ring_bars<STAGES, BYTES> bars(base);
     const u32 pieces = round_alone(a) + a.count / grid_dim() * a.segs;
     struct round_place at = {0, 0};
     float sum[N / 2], all[N / 2];
 
-    if (tid() == 0) {
-        for (u32 i = 0; i < STAGES; i++) {
-            mbar_init(full + i * 8, 1);
-            mbar_init(empty + i * 8, FORM == FORM_TILES ? WARPS : WARPS * 32);
-        }
-        fence_mbar_init();
-    }
+    if (tid() == 0)
+        bars.init(FORM == FORM_TILES ? WARPS : WARPS * 32);
     bar(0, BR_ND_TILE_THREADS);
     grid_go();
     if (tid() >= WARPS * 32) {
@@ -176,6 +174,8 @@ round_product(const struct br_nd_args &a)
     struct tile_d f = factors_of(a, 0, 0);
     const struct dense_lane lane = dense_lane_of();
     grid_wait();
+    if (tid() == 0)
+        mbar_arrive(bars.go, 1);
     factors_near<N>(f, a.z.p);
 #pragma unroll 1
     for (u32 q = 0; q < pieces; q++) {

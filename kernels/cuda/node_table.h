@@ -38,6 +38,7 @@ enum {
     BR_ND_FAR_BLOCKS = 8,      /* of a KV head's few queries, at most */
     BR_ND_STAY_WARPS = 12,     /* of a block that stays: they compute */
     BR_ND_STAY_FEED = 3,       /* and bring keys; stages are a multiple */
+    BR_ND_STAY_TURN = 3,       /* and turn heads, where nobody has */
     BR_ND_STAY_THREADS = (BR_ND_STAY_WARPS + BR_ND_STAY_FEED) * 32
 };
 
@@ -56,17 +57,22 @@ enum {
 /* Of a block that stays: stages and two barriers each, a round's sums. */
 #define BR_ND_STAY_SUMS(head, per_kv) \
     (BR_ND_STAY_WARPS * (per_kv) * ((head) + 4u) * 4u)
-#define BR_ND_STAY_STAGE(head) (BR_ND_FLASH_STAGE(head) + 16u)
-#define BR_ND_STAY_SHARED      (226 * 1024) /* at most; few queries, too */
+/* Two items' queries, and two barriers each. */
+#define BR_ND_STAY_QUERIES(head, per_kv) \
+    (2u * ((per_kv) * ((head) + 4u) * 4u + 16u))
+#define BR_ND_STAY_STAGE(head)    (BR_ND_FLASH_STAGE(head) + 16u)
+#define BR_ND_STAY_SHARED         (226 * 1024) /* at most; few queries, too */
 
+/* A ring of a product: so many bytes a stage and three barriers, and one of its own. */
+#define BR_ND_RING(stages, bytes) ((stages) * ((bytes) + 24u) + 8u)
 /* Dense tiles (node_dense.cuh): 64 columns of one; what of them is listed; tokens begin
  * at a multiple of a KiB. */
-#define BR_ND_DENSE_LISTED     8u
+#define BR_ND_DENSE_LISTED        8u
 #define BR_ND_DENSE_BYTES \
     (BR_ND_TILE_ROWS * 96u + BR_ND_TILE_ROWS / 16u * BR_ND_DENSE_LISTED * 4u)
 #define BR_ND_DENSE_PLACE ((BR_ND_DENSE_BYTES + 1023u) / 1024u * 1024u)
 #define BR_ND_DENSE_SHARED(tokens, stages) \
-    ((stages) * (BR_ND_DENSE_PLACE + (tokens)*128u + 16u))
+    BR_ND_RING(stages, BR_ND_DENSE_PLACE + (tokens)*128u)
 
 /* Of a norm by a cluster: three numbers of each warp of a row, then a barrier. */
 #define BR_ND_NEAR_SUMS   (BR_ND_ROW_THREADS / 64 * 16u)
@@ -78,7 +84,7 @@ enum {
     (BR_ND_TILE_ROWS * ((kind) == BR_ND_PACK_4_MIN ? 32u : 64u) + \
      BR_ND_PACK_SCALES)
 #define BR_ND_PACK_SHARED(tokens, stages) \
-    ((stages) * (BR_ND_PACK_BYTES(BR_ND_PACK_8) + (tokens)*128u + 16u))
+    BR_ND_RING(stages, BR_ND_PACK_BYTES(BR_ND_PACK_8) + (tokens)*128u)
 
 /* The same of MXFP4: codes, then a scale of f16 every 32 columns. */
 #define BR_ND_MX_BYTES (BR_ND_TILE_ROWS * 32u + BR_ND_TILE_ROWS * 4u)
@@ -101,9 +107,9 @@ enum {
 /* Of a block of a product that is to be alone of its kind on a multiprocessor; there
  * is room for another product's beside it, and for a norm's. */
 #define BR_ND_SPREAD_SHARED (113u * 1024)
-/* Of a block of a product of tiles: weights, tokens, two barriers a stage. */
+/* Of a block of a product of tiles: weights, tokens. */
 #define BR_ND_TILE_SHARED(tokens, stages) \
-    ((stages) * ((BR_ND_TILE_ROWS + (tokens)) * 128u + 16u))
+    BR_ND_RING(stages, (BR_ND_TILE_ROWS + (tokens)) * 128u)
 
 enum br_nd_kind { /* of a matrix */
                   BR_ND_F32,

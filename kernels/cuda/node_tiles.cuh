@@ -307,6 +307,52 @@ put_piece(const struct br_nd_args &a, const float (&sum)[N / 2], u32 tile,
     }
 }
 
+/* A ring's barriers, behind STAGES places: weights and tokens are there; they have been
+ * read; of the first round the weights, which are asked for before the launch ahead has
+ * ended; that it has. */
+template <u32 STAGES, u32 BYTES> struct ring_bars {
+    enum { FLY = 2 };
+    u32 full, empty, came, go;
+    BR_MEMBER
+    ring_bars(u32 base)
+        : full(base + STAGES * BYTES), empty(full + STAGES * 8),
+          came(empty + STAGES * 8), go(came + STAGES * 8)
+    {
+    }
+    /* By one thread; readers: who arrive when they have read. */
+    BR_MEMBER void
+    init(u32 readers) const
+    {
+        for (u32 i = 0; i < STAGES; i++) {
+            mbar_init(full + i * 8, 1);
+            mbar_init(empty + i * 8, readers);
+            mbar_init(came + i * 8, 1);
+        }
+        mbar_init(go, 1);
+        fence_mbar_init();
+    }
+    /* Before stage i of the first round is asked for: FLY of them are on their way at
+     * once, as long as nobody needs them. All at once, 11 MB of all blocks, they stood
+     * before what the launch ahead reads of the L2, a norm's or attention's 1.2 us: 1B at
+     * 1, 8, 16, 64 rows .704 .765 .810 1.154 ms a step, by two .688 .731 .767 1.148, by one
+     * .743 .774 .781 1.172, by three .684 .732 .777 1.148 (H200). */
+    BR_MEMBER void
+    pace(u32 i) const
+    {
+        while (i >= FLY && !mbar_test(came + (i - FLY) * 8, 0) &&
+               !mbar_test(go, 0))
+            ;
+    }
+    BR_MEMBER void
+    await(u32 s, u32 round) const
+    {
+        while (round == 0 && !mbar_try(came + s * 8, 0))
+            ;
+        while (!mbar_try(full + s * 8, round & 1))
+            ;
+    }
+};
+
 /* The warp that copies: 64 columns after 64 columns, into STAGES places. */
 template <u32 N, u32 STAGES, u32 FORM>
 BR_DEV void
@@ -314,7 +360,8 @@ bring(const struct br_nd_args &a, u32 tile, u32 t0, u32 kb, u32 end)
 {
     enum { AT = form_place<FORM>(), BYTES = AT + N / 8 * ATOM };
     const u32 bytes = form_bytes<FORM>(a.m.kind);
-    const u32 base = smem_of(dyn_shared()), full = base + STAGES * BYTES;
+    const u32 base = smem_of(dyn_shared());
+    const ring_bars<STAGES, BYTES> bars(base);
     const u32 n = end - kb, ahead = n < STAGES ? n : STAGES;
     const u64 policy = policy_evict_first();
     const u64 step = (u64)(a.m.sub / 16) * bytes, xstep = (u64)a.lows * ATOM;
@@ -322,20 +369,25 @@ bring(const struct br_nd_args &a, u32 tile, u32 t0, u32 kb, u32 end)
     const u8 *x = (const u8 *)a.xq + kb * xstep + (u64)t0 / 8 * ATOM;
 
     for (u32 i = 0; i < ahead; i++) {
-        mbar_expect(full + i * 8, bytes + N / 8 * ATOM);
-        bulk_copy(base + i * BYTES, w + i * step, bytes, full + i * 8, policy);
+        bars.pace(i);
+        mbar_expect(bars.came + i * 8, bytes);
+        bulk_copy(base + i * BYTES, w + i * step, bytes, bars.came + i * 8,
+                  policy);
     }
     grid_wait();
-    for (u32 i = 0; i < ahead; i++)
+    for (u32 i = 0; i < ahead; i++) {
+        mbar_expect(bars.full + i * 8, N / 8 * ATOM);
         bulk_copy_kept(base + i * BYTES + AT, x + i * xstep, N / 8 * ATOM,
-                       full + i * 8);
+                       bars.full + i * 8);
+    }
     for (u32 i = ahead, s = 0, round = 0; i < n; i++) {
-        while (!mbar_try(full + (STAGES + s) * 8, round & 1))
+        while (!mbar_try(bars.empty + s * 8, round & 1))
             ;
-        mbar_expect(full + s * 8, bytes + N / 8 * ATOM);
-        bulk_copy(base + s * BYTES, w + i * step, bytes, full + s * 8, policy);
+        mbar_expect(bars.full + s * 8, bytes + N / 8 * ATOM);
+        bulk_copy(base + s * BYTES, w + i * step, bytes, bars.full + s * 8,
+                  policy);
         bulk_copy_kept(base + s * BYTES + AT, x + i * xstep, N / 8 * ATOM,
-                       full + s * 8);
+                       bars.full + s * 8);
         if (++s == STAGES)
             s = 0, round++;
     }
@@ -348,9 +400,8 @@ tile_product(const struct br_nd_args &a)
 {
     enum { AT = form_place<FORM>(), BYTES = AT + N / 8 * ATOM };
     enum { WARPS = TILE_ROWS / 16, READ = FORM != FORM_TILES };
-    enum { WAITS = N > 16 ? WARPS * 32 : 0 }; /* threads that spare ones wait for */
-    const u32 base = smem_of(dyn_shared()), full = base + STAGES * BYTES;
-    const u32 empty = full + STAGES * 8, blocks = a.m.n_in / 64;
+    const u32 base = smem_of(dyn_shared()), blocks = a.m.n_in / 64;
+    const ring_bars<STAGES, BYTES> bars(base);
     const u32 seg = FEW ? bid() % a.segs : 0, tile = bid_y();
     const u32 tt = FEW ? bid() / a.segs : bid(), t0 = tt * N;
     const u32 first = seg * a.m.block;
@@ -358,15 +409,10 @@ tile_product(const struct br_nd_args &a)
                                                       : blocks;
     float sum[N / 2], all[N / 2];
 
-    if (ALONE && is_spare(BR_ND_TILE_THREADS, WAITS))
+    if (ALONE && is_spare(BR_ND_TILE_THREADS, WARPS * 32))
         return;
-    if (tid() == 0) {
-        for (u32 i = 0; i < STAGES; i++) {
-            mbar_init(full + i * 8, 1);
-            mbar_init(empty + i * 8, READ ? WARPS * 32 : WARPS);
-        }
-        fence_mbar_init();
-    }
+    if (tid() == 0)
+        bars.init(READ ? WARPS * 32 : WARPS);
     bar(0, BR_ND_TILE_THREADS);
     grid_go();
     if (tid() >= WARPS * 32) {
@@ -381,6 +427,8 @@ tile_product(const struct br_nd_args &a)
     u32 s = 0, round = 0;
     const struct dense_lane lane = dense_lane_of();
     grid_wait();
+    if (tid() == 0)
+        mbar_arrive(bars.go, 1);
     factors_near<N>(f, a.z.p);
 #pragma unroll 1
     for (u32 kb = first; kb < end;) {
@@ -393,8 +441,7 @@ tile_product(const struct br_nd_args &a)
             const u64 w = wg_tile(mine + s * BYTES);
             const u64 x = wg_tile(base + s * BYTES + AT);
             u32x4 in[4]; /* weights of the operands, which nobody reads now */
-            while (!mbar_try(full + s * 8, round & 1))
-                ;
+            bars.await(s, round);
             form_read<FORM>(form, lane, base + s * BYTES, in);
             wg_begin();
 #pragma unroll
@@ -404,14 +451,14 @@ tile_product(const struct br_nd_args &a)
             if (!READ)
                 wg_wait<1>();
             if (held < STAGES && arrives)
-                mbar_arrive(empty + held * 8, 1);
+                mbar_arrive(bars.empty + held * 8, 1);
             held = s;
             if (++s == STAGES)
                 s = 0, round++;
         }
         wg_wait<0>();
         if (arrives)
-            mbar_arrive(empty + held * 8, 1);
+            mbar_arrive(bars.empty + held * 8, 1);
         if (!FEW)
 #pragma unroll
             for (u32 i = 0; i < N / 2; i++)
@@ -427,7 +474,7 @@ tile_product(const struct br_nd_args &a)
              meet_pieces<N>(a, sum, tile * (grid_dim() / a.segs) + tt, seg))
         put_tile<N>(a, sum, tile, t0, f);
     if (ALONE)
-        let_spare_go(BR_ND_TILE_THREADS, WAITS);
+        let_spare_go(BR_ND_TILE_THREADS, WARPS * 32);
 }
 
 #define PRODUCT(name, N, STAGES, FEW, per_sm)                    \

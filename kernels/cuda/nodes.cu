@@ -78,23 +78,20 @@ begin(void)
 #ifndef BR_PORTABLE
 /* A block that is to be alone of its kind on a multiprocessor has warps that do nothing:
  * their registers leave no room for another. A warp that ends gives its own back, so they
- * wait until `tell` of the `working` threads have said that they are done, unless tell is
- * 0: where all blocks are placed at once that is enough (H200, 1B, ms a step of 1, 16, 64
- * rows: .70 .825 1.25 where they end, .71 .83 1.22 where they wait). */
+ * wait until `tell` of the `working` threads have said that they are done (H200, 1B, ms a
+ * step of 16, 64 rows: .824 1.25 where they end, .815 1.22 where they wait). */
 BR_DEV bool
 is_spare(u32 working, u32 tell)
 {
     if (tid() < working)
         return false;
-    if (tell)
-        bar(2, block_dim() - working + tell);
+    bar(2, block_dim() - working + tell);
     return true;
 }
 BR_DEV void
 let_spare_go(u32 working, u32 tell)
 {
-    if (tell)
-        bar_arrive(2, block_dim() - working + tell);
+    bar_arrive(2, block_dim() - working + tell);
 }
 
 /* How a block waits for what it reads: for the launch ahead, which made queries,

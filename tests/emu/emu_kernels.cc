@@ -41,7 +41,7 @@ call(void (*fn)(A...), void **p, std::index_sequence<I...>)
     X(br_nd_tiles_128) X(br_nd_tiles_many) X(br_nd_tiles_wide) X(br_nd_imma_8) X(br_nd_imma_32) X(br_nd_flash_64)      \
     X(br_nd_flash_128) X(br_nd_flash_few_64) X(br_nd_flash_few_128) X(br_prog) X(br_nd_topk) X(br_nd_fold) X(br_nd_conv)     \
     X(br_nd_delta) X(br_nd_scan) X(br_nd_gated) X(br_nd_turn) X(br_nd_angles) \
-    X(br_nd_flash_turn_64) X(br_nd_flash_turn_128) X(br_nd_flash_far_64) X(br_nd_flash_far_128) X(br_nd_flash_alone_64) X(br_nd_flash_stay_64) X(br_nd_flash_stay_128) X(br_nd_round_16) X(br_nd_round_32) X(br_nd_round_64) X(br_nd_dense) X(br_nd_dense_16) X(br_nd_dense_32) X(br_nd_dense_64) X(br_nd_dense_alone_16) X(br_nd_dense_alone_32) X(br_nd_dense_alone_64) X(br_nd_round_dense_16) X(br_nd_round_dense_32) X(br_nd_round_dense_64) X(br_nd_row16_pieces) X(br_nd_row16_pieces_short) \
+    X(br_nd_flash_turn_64) X(br_nd_flash_turn_128) X(br_nd_flash_far_64) X(br_nd_flash_far_128) X(br_nd_flash_alone_64) X(br_nd_flash_stay_64) X(br_nd_flash_stay_128) X(br_nd_flash_stay_turn_64) X(br_nd_round_16) X(br_nd_round_32) X(br_nd_round_64) X(br_nd_dense) X(br_nd_dense_16) X(br_nd_dense_32) X(br_nd_dense_64) X(br_nd_dense_alone_16) X(br_nd_dense_alone_32) X(br_nd_dense_alone_64) X(br_nd_round_dense_16) X(br_nd_round_dense_32) X(br_nd_round_dense_64) X(br_nd_row16_pieces) X(br_nd_row16_pieces_short) \
     X(br_nd_row16_copy_short) X(br_nd_row16_glu_short) \
     X(br_nd_row16_norm_short) X(br_nd_row16_add_short) \
     X(br_nd_turn_64) X(br_nd_turn_128) X(br_nd_pack) X(br_nd_unpack) X(br_nd_packed_16) \

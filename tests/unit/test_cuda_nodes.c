@@ -415,6 +415,18 @@ TEST_WITHIN(cuda_rows_that_stay_agree, 240)
 {
     t_emulate_cuda(); /* seven multiprocessors: more than 14 pairs stay */
     rows_that_stay("shape:llama-256:BF16", 8);
+    ck_assert_int_eq(setenv("BR_EMU_SM", "2", 1), 0); /* eight pairs a block */
+    rows_that_stay("shape:llama-256:BF16", 8);
+    unsetenv("BR_EMU_SM");
+    t_emulate_end();
+}
+
+TEST_WITHIN(cuda_rows_of_long_heads_that_stay_agree, 240)
+{
+    t_emulate_cuda();
+    ck_assert_int_eq(setenv("BR_EMU_SM", "2", 1), 0);
+    rows_that_stay("shape:qwen3-512:BF16", 6);
+    unsetenv("BR_EMU_SM");
     t_emulate_end();
 }
 

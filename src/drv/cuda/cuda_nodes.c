@@ -86,7 +86,7 @@ open_kernels(br_cun *x, br_status *st)
                          cuFuncSetAttribute(x->fn[i], BR_CU_FUNC_DYN_SHARED,
                                             (int)most)));
     }
-    for (int i = CUN_flash_few_64; i <= CUN_flash_stay_128; i++)
+    for (int i = CUN_flash_few_64; i <= CUN_flash_stay_turn_64; i++)
         BR_TRY(BR_CU(&x->cu, st,
                      cuFuncSetAttribute(x->fn[i], BR_CU_FUNC_DYN_SHARED,
                                         BR_ND_STAY_SHARED)));
@@ -584,6 +584,8 @@ start(br_cun *x, cun_launch *l, uint32_t rows, bool few, br_status *st)
     suit(x, l, rows);
     near = asks ? routed.l.segs : meets_in(l, fn);
     joined = cun_join(x, l, rows, &fn, &both);
+    if (joined && l->grid == CUN_QUERIES)
+        how.bx = kernels[fn].threads;
     if (joined && l->grid == CUN_ROW) {
         near = blocks_of_row(&how, rows, &both.in);
         how.shared = kernels[fn].shared; /* of that kernel now */

@@ -598,7 +598,8 @@ enum cun_fn
 cun_stay(const br_cun *x, cun_launch *l, br_cuda_launch *how)
 {
     const uint32_t head = l->a.head_k;
-    const uint32_t sums = BR_ND_STAY_SUMS(head, l->a.per_kv);
+    const uint32_t sums = BR_ND_STAY_SUMS(head, l->a.per_kv) +
+                          BR_ND_STAY_QUERIES(head, l->a.per_kv);
 
     l->a.count = l->x;
     l->a.segs = (BR_ND_STAY_SHARED - sums) / BR_ND_STAY_STAGE(head) /
@@ -643,13 +644,14 @@ cun_few(const br_cun *x, cun_launch *l, br_cuda_launch *how)
     how->shared = stage * l->a.count;
 }
 
-/* Blocks of few queries wait for what they read, each for itself; those that stay
- * find it there (H200, 1B at 64 rows: 1.49 ms a step, not 1.59). */
+/* Attention turns the heads of rows each of a slot of its own; blocks that stay those
+ * of 64 alone: of 128 they have no registers for it (H200, 8B at 64 rows: 6.35 ms a
+ * step by 96 of them, not 5.34). */
 bool
 cun_turns(const br_cun *x, const cun_launch *turn, uint32_t rows)
 {
     return turn->turns && x->alone && !x->watch.seen &&
-           !too_many(x, rows, turn->a.count);
+           (turn->a.head_k == 64 || !too_many(x, rows, turn->a.count));
 }
 
 bool
@@ -657,10 +659,15 @@ cun_join(const br_cun *x, const cun_launch *l, uint32_t rows, enum cun_fn *fn,
          struct br_nd_joined *j)
 {
     const cun_launch *turn = l->turn ? &x->launches.at[l->turn - 1] : NULL;
+    const bool turns = turn && cun_turns(x, turn, rows);
 
     *j = (struct br_nd_joined){.a = l->a, .in = pieces_of(x, l, rows)};
-    if (turn && (*fn == CUN_flash_few_64 || *fn == CUN_flash_few_128) &&
-        cun_turns(x, turn, rows)) {
+    if (turns && *fn == CUN_flash_stay_64) {
+        j->turn = turn->a;
+        *fn = CUN_flash_stay_turn_64;
+        return true;
+    }
+    if (turns && (*fn == CUN_flash_few_64 || *fn == CUN_flash_few_128)) {
         j->turn = turn->a;
         *fn += (cun_shares(x, l, rows) > 1 ? CUN_flash_far_64
                                            : CUN_flash_turn_64) -
