@@ -160,6 +160,7 @@ TEST_WITHIN(chat_takes_letters_beyond_ascii_without_a_locale, 80)
     type(t, "\r");
     expect(t, word);
     expect(t, "cut at --max-tokens");
+    expect(t, "> "); /* what is typed between two lines is in another mode */
     type(t, t_printf("/save %s\r", path));
     expect(t, "messages are in ");
     type(t, "\004");

@@ -35,8 +35,6 @@ typedef struct talk {
 static void
 begin_talk(talk *k, const br_lm *lm, bool by_host)
 {
-    static const float temperature[SLOTS] = {0, 0.9f, 1.3f};
-
     *k = (talk){.lm = lm, .by_host = by_host};
     k->logits = t_keep(calloc(SLOTS * (size_t)lm->n_vocab, sizeof *k->logits));
     for (uint32_t i = 0; i < (SLOTS + 1) * PAGES; i++)
@@ -46,31 +44,23 @@ begin_talk(talk *k, const br_lm *lm, bool by_host)
     for (uint32_t i = 0; i < (SLOTS + 1) * lm->plan->n_groups; i++)
         k->tables[i] = k->page[i / lm->plan->n_groups];
     for (uint32_t s = 0; s < SLOTS; s++) {
-        k->how[s] = br_sample_defaults();
-        k->how[s].seed = 11 + s;
-        k->how[s].temperature = temperature[s];
-        k->how[s].top_k = s == 2 ? 20 : 0;
-        k->how[s].top_p = s == 1 ? 0.9f : 1;
+        k->how[s] = way_to_draw(s);
         lm->reset(lm->ctx, s);
     }
+}
+
+static void
+as_a_prompt(const talk *k, uint32_t slot)
+{
+    same_as_a_prompt(k->lm, k->tables, slot, SLOTS, k->fed[slot], k->n[slot]);
 }
 
 /* n tokens of a prompt, in one step. */
 static void
 feed_talk(talk *k, uint32_t slot, uint32_t n)
 {
-    int32_t slots[CTX], position[CTX], tokens[CTX], want[CTX] = {0};
-    const br_step s = {n,    slots,     position, tokens,
-                       want, k->tables, false,    NULL};
-    br_status st = {0};
-
-    for (uint32_t i = 0; i < n; i++) {
-        slots[i] = (int32_t)slot;
-        position[i] = (int32_t)k->n[slot]++;
-        tokens[i] = (position[i] * 37 + (int32_t)slot) % k->lm->n_vocab;
-        k->fed[slot][position[i]] = tokens[i];
-    }
-    t_ok(k->lm->step(k->lm->ctx, &s, NULL, &st), &st);
+    feed_slot(k->lm, k->tables, slot, k->n[slot], n, k->fed[slot]);
+    k->n[slot] += n;
     k->token[slot] = (int32_t)slot + 3;
 }
 
@@ -129,33 +119,6 @@ said_the_same(const talk *device, const talk *host)
                       i, device->said[i], host->said[i]);
 }
 
-/* The slot's last token again, and all of its tokens in a slot that is not in use,
- * as a prompt: keys and values are where they belong. */
-static void
-same_as_a_prompt(const talk *k, uint32_t slot)
-{
-    const uint32_t n = k->n[slot];
-    const size_t row = (size_t)k->lm->n_vocab;
-    int32_t slots[CTX], position[CTX], want[CTX] = {0};
-    br_step s = {n,    slots,     position, k->fed[slot],
-                 want, k->tables, false,    NULL};
-    br_status st = {0};
-
-    for (uint32_t i = 0; i < n; i++) {
-        slots[i] = SLOTS;
-        position[i] = (int32_t)i;
-        want[i] = i + 1 == n;
-    }
-    t_ok(k->lm->step(k->lm->ctx, &s, k->logits, &st), &st);
-    slots[0] = (int32_t)slot;
-    position[0] = (int32_t)n - 1;
-    want[0] = 1;
-    s.n_rows = 1;
-    s.token = &k->fed[slot][n - 1];
-    t_ok(k->lm->step(k->lm->ctx, &s, k->logits + row, &st), &st);
-    ck_assert_mem_eq(k->logits, k->logits + row, row * sizeof *k->logits);
-}
-
 static br_lm_gpu
 gpu_of(const br_lm *lm)
 {
@@ -207,7 +170,7 @@ all_kinds(talk *k)
     if (!k->by_host)
         ck_assert(g.resident == 14 && g.entered >= 6 && g.exited == 4);
     for (uint32_t slot = 0; slot < SLOTS; slot++)
-        same_as_a_prompt(k, slot);
+        as_a_prompt(k, slot);
 }
 
 static void
@@ -505,7 +468,7 @@ TEST_WITHIN(cuda_a_launch_makes_way_for_another_model, 240)
     close_shape(&other);
     say_often(&k, "0", 3);
     ck_assert_uint_eq(gpu_of(on.lm).resident, 9);
-    same_as_a_prompt(&k, 0);
+    as_a_prompt(&k, 0);
     close_shape(&on);
     t_emulate_end();
 }
@@ -544,7 +507,7 @@ TEST_WITHIN(cuda_a_launch_outlives_loads_that_fail, 240)
     say_often(&k, "0", (int)(plain.n_said - k.n_said));
     ck_assert_mem_eq(k.said, plain.said, plain.n_said * sizeof *k.said);
     ck_assert_uint_gt(gpu_of(on.lm).resident, 6);
-    same_as_a_prompt(&k, 0);
+    as_a_prompt(&k, 0);
     close_shape(&on);
     t_emulate_end();
 }
@@ -631,7 +594,7 @@ some_kinds(talk *k)
     say(k, "012");
     say_often(k, "21", 3);
     for (uint32_t slot = 0; slot < SLOTS; slot++)
-        same_as_a_prompt(k, slot);
+        as_a_prompt(k, slot);
 }
 
 /* Two models in threads of their own: while one makes its graphs, the other one's copies

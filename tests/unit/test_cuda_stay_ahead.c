@@ -21,7 +21,6 @@ typedef struct talk {
     int32_t fed[SLOTS][CTX + 1]; /* and the next one */
     br_sample_params how[SLOTS];
     uint32_t n[SLOTS];
-    float *logits;
     bool yes; /* to who asks */
     bool asked;
     int64_t sleep_ns; /* before the answer */
@@ -41,10 +40,7 @@ asks(void *arg)
 static void
 begin_talk(talk *k, const br_lm *lm, bool ahead)
 {
-    static const float temperature[SLOTS] = {0, 0.9f, 1.3f};
-
     *k = (talk){.lm = lm};
-    k->logits = t_keep(calloc(2 * (size_t)lm->n_vocab, sizeof *k->logits));
     for (uint32_t g = 0; g < lm->plan->n_groups; g++)
         for (uint32_t i = 0; i < (SLOTS + 1) * PAGES; i++)
             k->page[g][i / PAGES][i % PAGES] =
@@ -52,32 +48,24 @@ begin_talk(talk *k, const br_lm *lm, bool ahead)
     for (uint32_t i = 0; i < (SLOTS + 1) * lm->plan->n_groups; i++)
         k->tables[i] = k->page[i % lm->plan->n_groups][i / lm->plan->n_groups];
     for (uint32_t s = 0; s < SLOTS; s++) {
-        k->how[s] = br_sample_defaults();
-        k->how[s].seed = 11 + s;
-        k->how[s].temperature = temperature[s];
-        k->how[s].top_k = s == 2 ? 20 : 0;
-        k->how[s].top_p = s == 1 ? 0.9f : 1;
+        k->how[s] = way_to_draw(s);
         lm->reset(lm->ctx, s);
     }
     lm->ahead(lm->ctx, ahead ? asks : NULL, k);
+}
+
+static void
+as_a_prompt(const talk *k, uint32_t slot)
+{
+    same_as_a_prompt(k->lm, k->tables, slot, SLOTS, k->fed[slot], k->n[slot]);
 }
 
 /* n tokens of a prompt, in one step; then one to go on from. */
 static void
 feed_talk(talk *k, uint32_t slot, uint32_t n)
 {
-    int32_t slots[CTX], position[CTX], tokens[CTX], want[CTX] = {0};
-    const br_step s = {n,    slots,     position, tokens,
-                       want, k->tables, false,    NULL};
-    br_status st = {0};
-
-    for (uint32_t i = 0; i < n; i++) {
-        slots[i] = (int32_t)slot;
-        position[i] = (int32_t)k->n[slot]++;
-        tokens[i] = (position[i] * 37 + (int32_t)slot) % k->lm->n_vocab;
-        k->fed[slot][position[i]] = tokens[i];
-    }
-    t_ok(k->lm->step(k->lm->ctx, &s, NULL, &st), &st);
+    feed_slot(k->lm, k->tables, slot, k->n[slot], n, k->fed[slot]);
+    k->n[slot] += n;
     k->fed[slot][k->n[slot]] = (int32_t)slot + 3;
 }
 
@@ -152,33 +140,6 @@ promise(talk *k, const char *which)
     ck_assert_msg(k->asked, "nobody asked");
 }
 
-/* The slot's last token again, and all of its tokens in a slot that is not in use,
- * as a prompt: keys and values are where they belong. */
-static void
-same_as_a_prompt(const talk *k, uint32_t slot)
-{
-    const uint32_t n = k->n[slot];
-    const size_t row = (size_t)k->lm->n_vocab;
-    int32_t slots[CTX], position[CTX], want[CTX] = {0};
-    br_step s = {n,    slots,     position, k->fed[slot],
-                 want, k->tables, false,    NULL};
-    br_status st = {0};
-
-    for (uint32_t i = 0; i < n; i++) {
-        slots[i] = SLOTS;
-        position[i] = (int32_t)i;
-        want[i] = i + 1 == n;
-    }
-    t_ok(k->lm->step(k->lm->ctx, &s, k->logits, &st), &st);
-    slots[0] = (int32_t)slot;
-    position[0] = (int32_t)n - 1;
-    want[0] = 1;
-    s.n_rows = 1;
-    s.token = &k->fed[slot][n - 1];
-    t_ok(k->lm->step(k->lm->ctx, &s, k->logits + row, &st), &st);
-    ck_assert_mem_eq(k->logits, k->logits + row, row * sizeof *k->logits);
-}
-
 static const uint32_t begins[SLOTS] = {12, 5, 30};
 
 /* What each slot says after its prompt, alone and none of it ahead: all that a test
@@ -205,7 +166,7 @@ said_the_same(const talk *k, const talk *alone)
             ck_assert_msg(k->fed[s][i] == alone->fed[s][i],
                           "slot %u, token %u: %d, not %d", s, i, k->fed[s][i],
                           alone->fed[s][i]);
-        same_as_a_prompt(k, s);
+        as_a_prompt(k, s);
     }
 }
 
@@ -296,7 +257,7 @@ TEST_WITHIN(cuda_steps_ahead_for_nothing_cost_no_token, 240)
     ck_assert_uint_eq(gpu_of(k).vain, ++vain);
     k->how[1].top_k = 0;
     promise(k, "1");
-    same_as_a_prompt(k, 1);
+    as_a_prompt(k, 1);
     ck_assert_uint_eq(gpu_of(k).vain, ++vain);
     promise(k, "1");
     k->lm->ahead(k->lm->ctx, NULL, NULL);
@@ -321,7 +282,7 @@ TEST_WITHIN(cuda_a_step_ahead_is_of_the_token_that_was_drawn, 240)
     say_often(k, "0", 5);
     ck_assert_uint_eq(gpu_of(k).vain, 1);
     ck_assert_int_eq(k->fed[0][at], other);
-    same_as_a_prompt(k, 0);
+    as_a_prompt(k, 0);
     k->n[0] = 0;
     k->n[1] = k->n[2] = 0;
     feed_talk(k, 0, begins[0]);
