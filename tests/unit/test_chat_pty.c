@@ -163,6 +163,7 @@ TEST_WITHIN(chat_takes_letters_beyond_ascii_without_a_locale, 80)
     expect(t, "> "); /* what is typed between two lines is in another mode */
     type(t, t_printf("/save %s\r", path));
     expect(t, "messages are in ");
+    expect(t, "> ");
     type(t, "\004");
     ends(t);
     ck_assert_ptr_nonnull(strstr(t_read(path, &n), word));
