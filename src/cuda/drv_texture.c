@@ -467,21 +467,25 @@ ref_bind(CUtexref r)
     return e == cudaSuccess ? bc_texture_bind(at, &r->r, &r->d) : e;
 }
 
-/* The body of a function that sets something: what is bound sees it. */
-#define REF_SET(ok, set)                                          \
-    do {                                                          \
-        CUresult e_ = bd_begin();                                 \
-                                                                  \
-        if (e_ != CUDA_SUCCESS)                                   \
-            return e_;                                            \
-        if (!ref || !(ok))                                        \
-            return CUDA_ERROR_INVALID_VALUE;                      \
-        bc_lock();                                                \
-        set;                                                      \
-        e_ = ref->bound ? bd_error(ref_bind(ref)) : CUDA_SUCCESS; \
-        bc_unlock();                                              \
-        return e_;                                                \
+/* The body of a function that does something with a reference; then its result. */
+#define REF_DO(ok, what, result)             \
+    do {                                     \
+        CUresult e_ = bd_begin();            \
+                                             \
+        if (e_ != CUDA_SUCCESS)              \
+            return e_;                       \
+        if (!ref || !(ok))                   \
+            return CUDA_ERROR_INVALID_VALUE; \
+        bc_lock();                           \
+        what;                                \
+        e_ = (result);                       \
+        bc_unlock();                         \
+        return e_;                           \
     } while (0)
+/* One that sets something: what is bound sees it. */
+#define REF_SET(ok, set) \
+    REF_DO(ok, set, ref->bound ? bd_error(ref_bind(ref)) : CUDA_SUCCESS)
+#define REF_GET(ok, get) REF_DO(ok, get, CUDA_SUCCESS)
 
 CUresult
 cuModuleGetTexRef(CUtexref *ref, CUmodule mod, const char *name)
@@ -615,21 +619,6 @@ cuTexRefSetMaxAnisotropy(CUtexref ref, unsigned most)
 {
     REF_SET(most <= 16, ref->anisotropy = most);
 }
-
-/* The body of a function that tells something. */
-#define REF_GET(ok, get)                     \
-    do {                                     \
-        CUresult e_ = bd_begin();            \
-                                             \
-        if (e_ != CUDA_SUCCESS)              \
-            return e_;                       \
-        if (!ref || !(ok))                   \
-            return CUDA_ERROR_INVALID_VALUE; \
-        bc_lock();                           \
-        get;                                 \
-        bc_unlock();                         \
-        return CUDA_SUCCESS;                 \
-    } while (0)
 
 static bool
 is_bound(CUtexref ref, cudaResourceType type)
