@@ -631,6 +631,17 @@ copy16(u32 to, const void *from)
                  "l"(from)
                  : "memory");
 }
+/* The same of what nobody reads again: it is the first to leave the L2. */
+BR_DEV void
+copy16_once(u32 to, const void *from)
+{
+    asm volatile("{\n\t.reg .b64 p;\n\t"
+                 "createpolicy.fractional.L2::evict_first.b64 p, 1.0;\n\t"
+                 "cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, p;\n\t"
+                 "}" ::"r"(to),
+                 "l"(from)
+                 : "memory");
+}
 /* The copies so far are a group; until all groups but the latest N are there. */
 BR_DEV void
 copies_end(void)
@@ -741,6 +752,15 @@ bulk_copy_kept(u32 dst, const void *src, u32 bytes, u32 bar_addr)
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::"
                  "bytes [%0], [%1], %2, [%3];" ::"r"(dst),
                  "l"(src), "r"(bytes), "r"(bar_addr)
+                 : "memory");
+}
+
+/* n bytes, to the L2. */
+BR_DEV void
+bulk_call(const void *p, u32 bytes)
+{
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(p),
+                 "r"(bytes)
                  : "memory");
 }
 

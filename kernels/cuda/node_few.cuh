@@ -131,14 +131,12 @@ template <bool FAR> struct flash_sums {
     }
 };
 
-/* Number d of a query and n blocks more. */
-template <u32 HD, bool FAR>
+/* Number d of a query and n blocks more, AT_ONCE of which are on their way. */
+template <u32 HD, u32 AT_ONCE, bool FAR>
 BR_DEV void
 fold_blocks(float &A, float &M, float &L, const flash_sums<FAR> &sums, u32 d,
             u32 n)
 {
-    enum { AT_ONCE = FAR ? 8 : HD == 64 ? 6 : 2 }; /* FAR: 200 cycles each */
-
 #pragma unroll 1
     for (u32 k = 0; k < n; k += AT_ONCE) {
         float v[AT_ONCE], m[AT_ONCE], l[AT_ONCE];
@@ -193,8 +191,8 @@ few_bring(const struct flash_kept &k, const struct flash_tile &f, u32 kv,
 
 #pragma unroll 1
     for (u32 p = page0; p < KEYS / 16; p++)
-        bring_page<HD, 32>(pool + shfl_from(pages, first + p) * k.page, k.cols, f,
-                           base, p, to, lane);
+        bring_page<HD, 32, true>(pool + shfl_from(pages, first + p) * k.page,
+                                 k.cols, f, base, p, to, lane);
 }
 
 /* What it has first of all. Keys of earlier steps are there before the launch ahead
@@ -317,8 +315,9 @@ flash_few(const struct br_nd_args &a, const struct flash_tile &f, u32 from,
             const flash_sums<false> sums = {
                 first_stage + SUMS + sums_at<HD>(r, 0), STAGE, 0};
             if ((from + r) / per < f.n)
-                fold_blocks<HD>(A[i], M[i], L[i], sums, e % HD,
-                                min_u32(WARPS, end - b0));
+                fold_blocks<HD, HD == 64 ? 6 : 2>(A[i], M[i], L[i], sums,
+                                                  e % HD,
+                                                  min_u32(WARPS, end - b0));
         }
         bar(0, THREADS);
     }
@@ -350,7 +349,7 @@ far_add(far_fold<HD> &z, flash_sums<true> sums, u32 n)
         const u32 e = z.first + i * THREADS;
         sums.at = at + sums_at<HD>(e / HD, 0);
         if (e < z.end)
-            fold_blocks<HD>(z.A[i], z.M[i], z.L[i], sums, e % HD, n);
+            fold_blocks<HD, 8>(z.A[i], z.M[i], z.L[i], sums, e % HD, n);
     }
 }
 

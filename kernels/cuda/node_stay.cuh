@@ -7,9 +7,11 @@
  *            a ring, never waiting for an end of an item. A stage is one
  *            warp's, as a parity says nothing two rounds ahead
  *   fold     all twelve warps, blocks of keys ascending
- *   turn     three warps more turn the next item's heads and keep its key, unless a
+ *   turn     three warps more turn the next items' heads and keep their keys, unless a
  *            launch of its own has (br_nd_turn): of heads of 64, whose blocks have
- *            registers for it (H200, 1B at 64 rows: 1.12 ms a step, not 1.16)
+ *            registers for it (H200, 1B at 64 rows: 1.12 ms a step, not 1.16). Up to
+ *            four items ahead: with two, an item's turn waited until the keys of the one
+ *            before had been asked for, and all warps for it (1.134 ms, not 1.125)
  *
  * A block of flash_few has little on its way while it computes, and two on a
  * multiprocessor begin together: 27 us with the turn for 67 MB of keys (H200, heads
@@ -20,13 +22,14 @@
 
 enum {
     STAY_WARPS = BR_ND_STAY_WARPS,
+    STAY_AHEAD = BR_ND_STAY_AHEAD,
     STAY_SUMS = STAY_WARPS * 32,     /* threads with sums */
     STAY_TURNS = BR_ND_STAY_THREADS, /* from here on heads are turned */
     STAY_ALL = STAY_TURNS + BR_ND_STAY_TURN * 32
 };
 
 /* Where what a block shares lies: stages, two barriers each; a round's sums; queries of
- * two items, and that they are there and have been read. */
+ * the next items, and that they are there and have been read. */
 struct stay_mem {
     u32 ring, stages, full, empty, sums, queries, turned, heard;
 };
@@ -42,21 +45,21 @@ stay_mem_of(const struct br_nd_args &a)
     z.empty = z.full + z.stages * 8;
     z.sums = z.empty + z.stages * 8;
     z.queries = z.sums + BR_ND_STAY_SUMS(HD, a.per_kv);
-    z.turned = z.queries + BR_ND_STAY_QUERIES(HD, a.per_kv) - 32;
-    z.heard = z.turned + 16;
+    z.turned = z.queries + BR_ND_STAY_QUERIES(HD, a.per_kv) - STAY_AHEAD * 16;
+    z.heard = z.turned + STAY_AHEAD * 8;
     return z;
 }
-/* Item m of a block has one of two places for its queries. */
+/* Item m of a block has one of STAY_AHEAD places for its queries. */
 template <u32 HD>
 BR_DEV u32
 stay_queries_at(const struct br_nd_args &a, const struct stay_mem &z, u32 m)
 {
-    return z.queries + m % 2 * a.per_kv * (HD + 4) * 4;
+    return z.queries + m % STAY_AHEAD * a.per_kv * (HD + 4) * 4;
 }
 BR_DEV void
 stay_await_turn(const struct stay_mem &z, u32 m)
 {
-    while (!mbar_try(z.turned + m % 2 * 8, m >> 1 & 1))
+    while (!mbar_try(z.turned + m % STAY_AHEAD * 8, m / STAY_AHEAD & 1))
         ;
 }
 
@@ -100,7 +103,7 @@ stay_after(struct stay_place p, u32 n, u32 stages)
     return p;
 }
 
-/* The warp has seen item m's turn and needs nothing more of it. The next but one has its
+/* The warp has seen item m's turn and needs nothing more of it. Item m + STAY_AHEAD has its
  * place, and a barrier's parity says nothing two phases on: so those that bring keys say
  * it, too, and none before it has seen the turn, or it would speak for the one before. */
 BR_DEV void
@@ -108,7 +111,7 @@ stay_heard(const struct stay_mem &z, u32 m)
 {
     warp_sync();
     if ((tid() & 31) == 0)
-        mbar_arrive(z.heard + m % 2 * 8, 1);
+        mbar_arrive(z.heard + m % STAY_AHEAD * 8, 1);
 }
 
 /* One warp: all of a block's keys and values; pages: of pages_of. */
@@ -128,8 +131,9 @@ stay_bring(const struct br_nd_args &a, u32 pages, const struct flash_tile &f,
         const u32 cols = h ? a.v.cols : a.k.cols;
 #pragma unroll
         for (u32 q = 0; q < PAGES; q++)
-            bring_page<HD, 32>(pool + shfl_from(pages, h * PAGES + q) * page, cols,
-                               f, base, q, to + h * KEYS * HD * 2, lane);
+            bring_page<HD, 32, true>(pool + shfl_from(pages, h * PAGES + q) * page,
+                                     cols, f, base, q, to + h * KEYS * HD * 2,
+                                     lane);
     }
 }
 
@@ -197,7 +201,7 @@ stay_turn(const struct br_nd_joined &j, u32 items, const struct stay_mem &z)
         const u32 kv = i % j.a.count;
         const u32 queries = stay_queries_at<HD>(j.a, z, m);
 
-        while (!mbar_try(z.heard + m % 2 * 8, ~(m >> 1) & 1))
+        while (!mbar_try(z.heard + m % STAY_AHEAD * 8, ~(m / STAY_AHEAD) & 1))
             ;
 #pragma unroll 1
         for (u32 h = mine; h - mine < per + 2; h += BR_ND_STAY_TURN * 2) {
@@ -207,7 +211,7 @@ stay_turn(const struct br_nd_joined &j, u32 items, const struct stay_mem &z)
             turn_head<HD>(j.turn, tile.t, head, h < per + 2 && tile.n, j.in,
                           queries + sums_at<HD>(h, 0));
         }
-        mbar_arrive(z.turned + m % 2 * 8, 1);
+        mbar_arrive(z.turned + m % STAY_AHEAD * 8, 1);
     }
 }
 
@@ -253,10 +257,10 @@ stay_add(const struct br_nd_args &a, struct stay_fold<HD> &z, u32 sums, u32 n)
     for (u32 i = 0; i < z.MINE; i++) {
         const u32 e = tid() + i * STAY_SUMS;
         if (e < a.per_kv * HD)
-            fold_blocks<HD>(z.A[i], z.M[i], z.L[i],
-                            flash_sums<false>{
-                                sums + sums_at<HD>(e / HD, 0), each, 0},
-                            e % HD, n);
+            fold_blocks<HD, HD == 64 ? 9 : 2>(
+                z.A[i], z.M[i], z.L[i],
+                flash_sums<false>{sums + sums_at<HD>(e / HD, 0), each, 0},
+                e % HD, n);
     }
 }
 template <u32 HD>
@@ -359,7 +363,7 @@ flash_stay(const struct br_nd_args &a, const struct br_nd_joined *turn)
             mbar_init(z.full + i * 8, 32);
             mbar_init(z.empty + i * 8, 1);
         }
-        for (u32 i = 0; i < 2 && TURN; i++) {
+        for (u32 i = 0; i < STAY_AHEAD && TURN; i++) {
             mbar_init(z.turned + i * 8, BR_ND_STAY_TURN * 32);
             mbar_init(z.heard + i * 8, STAY_WARPS + BR_ND_STAY_FEED);
         }

@@ -39,6 +39,7 @@ enum {
     BR_ND_STAY_WARPS = 12,     /* of a block that stays: they compute */
     BR_ND_STAY_FEED = 3,       /* and bring keys; stages are a multiple */
     BR_ND_STAY_TURN = 3,       /* and turn heads, where nobody has */
+    BR_ND_STAY_AHEAD = 4,      /* items whose heads are turned at once */
     BR_ND_STAY_THREADS = (BR_ND_STAY_WARPS + BR_ND_STAY_FEED) * 32
 };
 
@@ -57,11 +58,11 @@ enum {
 /* Of a block that stays: stages and two barriers each, a round's sums. */
 #define BR_ND_STAY_SUMS(head, per_kv) \
     (BR_ND_STAY_WARPS * (per_kv) * ((head) + 4u) * 4u)
-/* Two items' queries, and two barriers each. */
+/* Items' queries, and two barriers each. */
 #define BR_ND_STAY_QUERIES(head, per_kv) \
-    (2u * ((per_kv) * ((head) + 4u) * 4u + 16u))
+    (BR_ND_STAY_AHEAD * ((per_kv) * ((head) + 4u) * 4u + 16u))
 #define BR_ND_STAY_STAGE(head)    (BR_ND_FLASH_STAGE(head) + 16u)
-#define BR_ND_STAY_SHARED         (226 * 1024) /* at most; few queries, too */
+#define BR_ND_STAY_SHARED         (227 * 1024) /* at most; few queries, too */
 
 /* A ring of a product: so many bytes a stage and three barriers, and one of its own. */
 #define BR_ND_RING(stages, bytes) ((stages) * ((bytes) + 24u) + 8u)
@@ -228,6 +229,7 @@ struct br_nd_args {
     unsigned long long slot_elems; /* of a slot's piece */
     unsigned int heads, per_kv, head_k, head_v, n_rot, neighbours, window;
     float scale, cap, eps;
+    unsigned int calls; /* of a product: pages of each row, see call_pages */
 };
 
 /* Pieces of a product that nobody has added: number n of row t of piece i is

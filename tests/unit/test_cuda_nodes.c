@@ -351,9 +351,12 @@ open_with_no_number(const char *spec, const br_lm_config *c)
  * and take several: the bits of each one beside its own last one, which do not stay. Pages have
  * what another sequence left there: no numbers. */
 static void
-rows_that_stay(const char *spec, int32_t rows)
+rows_that_stay(const char *spec, int32_t rows, int32_t deeper)
 {
-    enum { MOST = 8, PAGES = 51 }; /* up to 816 tokens: 13 blocks, two rounds */
+    enum {
+        MOST = 40,
+        PAGES = 51
+    }; /* up to 816 tokens: 13 blocks, two rounds */
     static uint32_t page[MOST][PAGES];
     static int32_t slot[1024], position[1024], tokens[1024], want[1024];
     const uint32_t *tables[MOST * BR_MAX_KV_GROUPS];
@@ -367,9 +370,8 @@ rows_that_stay(const char *spec, int32_t rows)
     const size_t row = (size_t)lm->n_vocab;
     float *all = t_keep(calloc(MOST * row, sizeof *all));
     float *two = t_keep(calloc(2 * row, sizeof *two));
-    for (int32_t i = 0; i < rows;
-         i++) { /* deeper by 13, but the last one: all */
-        const int32_t n = i == rows - 1 ? PAGES * 16 - 1 : i * 13;
+    for (int32_t i = 0; i < rows; i++) { /* the last one: all */
+        const int32_t n = i == rows - 1 ? PAGES * 16 - 1 : i * deeper;
 
         for (uint32_t g = 0; g < lm->plan->n_groups; g++)
             tables[(uint32_t)i * lm->plan->n_groups + g] = page[i];
@@ -390,7 +392,7 @@ rows_that_stay(const char *spec, int32_t rows)
     }
     for (int32_t i = 0; i < rows; i++) {
         slot[i] = i;
-        position[i] = i == rows - 1 ? PAGES * 16 - 1 : i * 13;
+        position[i] = i == rows - 1 ? PAGES * 16 - 1 : i * deeper;
         tokens[i] = i + 5;
     }
     s.want = NULL;
@@ -414,10 +416,18 @@ rows_that_stay(const char *spec, int32_t rows)
 TEST_WITHIN(cuda_rows_that_stay_agree, 240)
 {
     t_emulate_cuda(); /* seven multiprocessors: more than 14 pairs stay */
-    rows_that_stay("shape:llama-256:BF16", 8);
+    rows_that_stay("shape:llama-256:BF16", 8, 13);
     ck_assert_int_eq(setenv("BR_EMU_SM", "2", 1), 0); /* eight pairs a block */
-    rows_that_stay("shape:llama-256:BF16", 8);
+    rows_that_stay("shape:llama-256:BF16", 8, 13);
     unsetenv("BR_EMU_SM");
+    t_emulate_end();
+}
+
+/* So many that the product before calls their keys: pages of it that are there. */
+TEST_WITHIN(cuda_rows_that_stay_and_are_called_agree, 240)
+{
+    t_emulate_cuda();
+    rows_that_stay("shape:llama-256:BF16", 40, 3);
     t_emulate_end();
 }
 
@@ -425,7 +435,7 @@ TEST_WITHIN(cuda_rows_of_long_heads_that_stay_agree, 240)
 {
     t_emulate_cuda();
     ck_assert_int_eq(setenv("BR_EMU_SM", "2", 1), 0);
-    rows_that_stay("shape:qwen3-512:BF16", 6);
+    rows_that_stay("shape:qwen3-512:BF16", 6, 13);
     unsetenv("BR_EMU_SM");
     t_emulate_end();
 }

@@ -537,6 +537,8 @@ suit(const br_cun *x, cun_launch *l, uint32_t rows)
         l->a.xd = (void *)(uintptr_t)cun_whole_d(x);
     if (l->lean && !x->watch.seen)
         l->a.y.p = NULL;
+    if (l->calls && rows <= CUN_GRAPHS)
+        cun_call_pages(x, l, rows);
     if (l->dense && rows <= CUN_GRAPHS)
         l->a.m.q = (const void *)(uintptr_t)l->dense;
 }

@@ -50,6 +50,7 @@ typedef struct cun_launch {
         picks; /* rows that want logits; where all do, they are there already */
     bool whole;          /* then it reads those, with factors of their own */
     uint32_t of, turn;   /* 1 + launch: whose pieces it reads, what it can do */
+    uint32_t calls;      /* 1 + launch: the attention whose keys it may call */
     uint32_t node, also; /* also: another node that it does, or BR_IR_NONE */
     uint32_t x;          /* numbers of a row; blocks */
     uint32_t shared;
@@ -373,6 +374,7 @@ bool cun_turns(const br_cun *x, const cun_launch *turn, uint32_t rows);
 /* Is attention of so many rows, each of a slot of its own, a launch of blocks that
  * stay? Its kernel and blocks. */
 bool cun_stays(const br_cun *x, const cun_launch *l, uint32_t rows);
+void cun_call_pages(const br_cun *x, cun_launch *l, uint32_t rows);
 enum cun_fn cun_stay(const br_cun *x, cun_launch *l, br_cuda_launch *how);
 /* How else attention of few queries is launched, how->gx KV heads, gy rows. */
 void cun_few(const br_cun *x, cun_launch *l, br_cuda_launch *how);

@@ -549,8 +549,10 @@ cun_joins(br_cun *x)
         if (l->grid != CUN_PRODUCT)
             continue;
         if (next->fn == CUN_turn && then < x->launches.n &&
-            can_turn(x, next, &x->launches.at[then]))
+            can_turn(x, next, &x->launches.at[then])) {
             r = &x->launches.at[then];
+            l->calls = (uint32_t)then + 1;
+        }
         l->apart = is_apart(x, l, next, r);
         if (l->apart)
             next->of = r->of = (uint32_t)i + 1;
@@ -592,6 +594,22 @@ cun_stays(const br_cun *x, const cun_launch *l, uint32_t rows)
     enum { QUERIES = 8 };
 
     return x->alone && l->a.per_kv <= QUERIES && too_many(x, rows, l->x);
+}
+
+/* While the product before attention ends, the memory has nothing to do for 2 us: it
+ * brings what attention by blocks that stay asks for first, if that is there already. */
+void
+cun_call_pages(const br_cun *x, cun_launch *l, uint32_t rows)
+{
+    enum { PAGES = 4 /* of a row */ };
+    const cun_launch *reader = &x->launches.at[l->calls - 1];
+
+    if (!cun_stays(x, reader, rows) || reader->a.window)
+        return;
+    l->a.s = reader->a.s;
+    l->a.k = reader->a.k;
+    l->a.v = reader->a.v;
+    l->a.calls = PAGES;
 }
 
 enum cun_fn
