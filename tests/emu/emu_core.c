@@ -12,7 +12,8 @@
  * would wait for it aborts; one of blocks that are there at once and finds BR_EMU_DROP
  * lacks the last of them. Whoever gives the context up has given all memory back, or the process
  * ends. Seven multiprocessors of an sm_90, or BR_EMU_SM, BR_EMU_MAJOR; a launch in
- * which nobody can go on is reported and ends with "launch failed".
+ * which nobody can go on is reported and ends with "launch failed". BR_EMU_UNEVEN, a
+ * number: some warps are slower than others, which others by the number.
  * SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "emu_core.h"
@@ -26,12 +27,7 @@
 
 /* Stacks lie no power of two apart: lines that are written at each turn would be of one
  * set of the caches. */
-enum {
-    STACK = (64 << 10) + 17 * 64,
-    N_SM = 7,
-    SHARED = 232448,
-    LAUNCH_FAILED = 719
-};
+enum { STACK = (64 << 10) + 17 * 64, LAUNCH_FAILED = 719 };
 
 struct emu_fiber *emu_me;
 static void *home;
@@ -59,12 +55,29 @@ may_go_on(const struct emu_fiber *f)
     return !f->done && !(f->wait && *f->wait == f->old);
 }
 
+/* Warps that are slow now, of a device that is uneven: a third of them, others every few
+ * rounds. */
+static u32 uneven, rounds;
+
+static int
+is_slow(const struct emu_fiber *f)
+{
+    enum { ROUNDS = 48 };
+    u32 h = uneven + rounds / ROUNDS * 0x9e3779b9u;
+
+    if (uneven == 0)
+        return 0;
+    h = (h ^ (f->bid * 64 + f->tid / 32)) * 0x85ebca6bu;
+    h = (h ^ h >> 15) * 0xc2b2ae35u;
+    return (h ^ h >> 13) % 3 == 0;
+}
+
 void
 emu_yield(void)
 {
     struct emu_fiber *me = emu_me, *f = me + 1;
 
-    while (f < fibers_end && !may_go_on(f))
+    while (f < fibers_end && (!may_go_on(f) || is_slow(f)))
         f++;
     if (f == fibers_end) {
         emu_swap(&me->sp, home);
@@ -238,9 +251,11 @@ static int
 run(struct emu_fiber *f, size_t n)
 {
     enum { ROUNDS = 256 }; /* between two looks */
+    int could;
 
     fibers = f;
     fibers_end = f + n;
+    uneven = (u32)emu_from_env("BR_EMU_UNEVEN", 0);
     n_left = 0;
     for (size_t i = 0; i < n; i++)
         n_left += !f[i].done;
@@ -248,11 +263,15 @@ run(struct emu_fiber *f, size_t n)
         if (emu_beside && round % ROUNDS == 0)
             look_for_hang(kernel);
         hang_here();
-        emu_me = f;
-        while (emu_me < fibers_end && !may_go_on(emu_me))
-            emu_me++;
-        if (emu_me == fibers_end)
+        rounds++;
+        could = 0;
+        for (emu_me = f; emu_me < fibers_end; emu_me++)
+            if (may_go_on(emu_me) && (could = 1, !is_slow(emu_me)))
+                break;
+        if (!could)
             return 1;
+        if (emu_me == fibers_end)
+            continue; /* until others are slow */
         change_block(emu_me->block);
         emu_swap(&home, emu_me->sp);
         if (trapped)
@@ -412,33 +431,6 @@ is_pinned(const void *p)
     return 0;
 }
 
-static uint64_t
-from_env(const char *name, uint64_t otherwise)
-{
-    const char *s = getenv(name);
-
-    return s ? strtoull(s, NULL, 10) : otherwise;
-}
-static int
-major(void)
-{
-    return (int)from_env("BR_EMU_MAJOR", 9); /* sm_90 */
-}
-static int
-n_sm(void)
-{
-    return (int)from_env("BR_EMU_SM", N_SM);
-}
-E(cuDeviceGetAttribute)(int *v, int a, int d)
-{
-    IGNORE(d);
-    *v = a == 75   ? major()
-         : a == 76 ? 0
-         : a == 16 ? n_sm()
-         : a == 97 ? SHARED
-                   : 0;
-    return 0;
-}
 E(cuDeviceTotalMem_v2)(size_t *n, int d)
 {
     return IGNORE(d), *n = 4ull << 30, 0;
@@ -502,7 +494,7 @@ E(cuCtxSynchronize)(void)
 E(cuMemGetInfo_v2)(size_t *f, size_t *t)
 {
     ONE_AT_A_TIME;
-    *t = from_env("BR_EMU_MEMORY", 4ull << 30); /* bytes */
+    *t = emu_from_env("BR_EMU_MEMORY", 4ull << 30); /* bytes */
     return *f = *t - emu_graph_bytes(), 0;
 }
 /* Every allocation, so that a copy out of bounds is the error that a device
@@ -564,7 +556,7 @@ static int
 no_memory(void)
 {
     return getenv("BR_EMU_NO_MEMORY") &&
-           ++n_asked == from_env("BR_EMU_NO_MEMORY", 0);
+           ++n_asked == emu_from_env("BR_EMU_NO_MEMORY", 0);
 }
 E(cuMemAlloc_v2)(uint64_t *p, size_t n)
 {
@@ -859,7 +851,7 @@ E(cuLaunchKernelEx)
     for (unsigned i = 0; i < h->n_attrs; i++)
         if (h->attrs[i].id == CLUSTER)
             s.cluster = h->attrs[i].value[0];
-    if (s.cluster > 8 || (h->n_attrs && major() < 9))
+    if (s.cluster > 8 || (h->n_attrs && emu_major() < 9))
         return 1;
 
     IGNORE(extra);
@@ -881,13 +873,13 @@ E(cuLaunchCooperativeKernel)
     if (emu_idle())
         return 0;
     if (stream->captured)
-        return gx * gy > (u32)n_sm()
+        return gx * gy > (u32)emu_n_sm()
                    ? 720
                    : emu_note(stream->captured, fn, &s, params, 1);
     emu_look_for_loss(fn);
     if (!emu_into(stream, 1, &rc) || emu_rc())
         return emu_rc();
-    if (shared > SHARED || gx * gy > (u32)n_sm())
+    if (shared > EMU_SHARED || gx * gy > (u32)emu_n_sm())
         return 720;
     /* more parameters than one: the caller's, now */
     return emu_size(fn) ? emu_launch_beside(stream, fn, &s, params)

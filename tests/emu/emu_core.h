@@ -47,6 +47,10 @@ int emu_launch_together(void *fn, const struct shape *s, void **params);
 extern __thread int emu_beside; /* runs launches; is not the caller's */
 
 /* ---- emu_graph.c ---- */
+enum { EMU_SHARED = 232448 }; /* of a block */
+uint64_t emu_from_env(const char *name, uint64_t otherwise);
+int emu_major(void);
+int emu_n_sm(void);
 void emu_make_all(void); /* what was asked for and is not done yet */
 int emu_rc(void);        /* what went wrong, or 0 */
 void emu_begin_anew(void);

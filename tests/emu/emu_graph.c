@@ -1,6 +1,6 @@
-/* emu_graph.c - streams of the emulated driver, and graphs: launches with their
- * parameters, one after another, and loops, which go round until a kernel says that it
- * is over.
+/* emu_graph.c - what device the emulated driver has; streams, and graphs: launches with
+ * their parameters, one after another, and loops, which go round until a kernel says that
+ * it is over.
  *
  * All streams are one queue: what is given to any is done before what is given to
  * another after it. While something hangs, a stream that was given nothing since, and
@@ -488,4 +488,34 @@ E(cuEventSynchronize)(void *e)
 E(cuEventElapsedTime)(float *ms, void *a, void *b)
 {
     return IGNORE(a, b), *ms = 0, 0;
+}
+
+/* ---- what device it is ---- */
+uint64_t
+emu_from_env(const char *name, uint64_t otherwise)
+{
+    const char *s = getenv(name);
+
+    return s ? strtoull(s, NULL, 10) : otherwise;
+}
+
+int
+emu_major(void)
+{
+    return (int)emu_from_env("BR_EMU_MAJOR", 9); /* sm_90 */
+}
+int
+emu_n_sm(void)
+{
+    return (int)emu_from_env("BR_EMU_SM", 7);
+}
+E(cuDeviceGetAttribute)(int *v, int a, int d)
+{
+    IGNORE(d);
+    *v = a == 75   ? emu_major()
+         : a == 76 ? 0
+         : a == 16 ? emu_n_sm()
+         : a == 97 ? EMU_SHARED
+                   : 0;
+    return 0;
 }
