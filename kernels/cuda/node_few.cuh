@@ -348,7 +348,7 @@ far_add(far_fold<HD> &z, flash_sums<true> sums, u32 n)
     for (u32 i = 0; i < z.MINE; i++) {
         const u32 e = z.first + i * THREADS;
         sums.at = at + sums_at<HD>(e / HD, 0);
-        if (e < z.end)
+        if (e < z.end) /* 200 cycles each */
             fold_blocks<HD, 8>(z.A[i], z.M[i], z.L[i], sums, e % HD, n);
     }
 }

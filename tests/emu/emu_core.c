@@ -259,11 +259,10 @@ run(struct emu_fiber *f, size_t n)
     n_left = 0;
     for (size_t i = 0; i < n; i++)
         n_left += !f[i].done;
-    for (unsigned round = 1; n_left; round++) {
-        if (emu_beside && round % ROUNDS == 0)
+    for (; n_left; rounds++) {
+        if (emu_beside && rounds % ROUNDS == 0)
             look_for_hang(kernel);
         hang_here();
-        rounds++;
         could = 0;
         for (emu_me = f; emu_me < fibers_end; emu_me++)
             if (may_go_on(emu_me) && (could = 1, !is_slow(emu_me)))

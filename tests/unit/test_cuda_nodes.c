@@ -353,10 +353,7 @@ open_with_no_number(const char *spec, const br_lm_config *c)
 static void
 rows_that_stay(const char *spec, int32_t rows, int32_t deeper)
 {
-    enum {
-        MOST = 40,
-        PAGES = 51
-    }; /* up to 816 tokens: 13 blocks, two rounds */
+    enum { MOST = 40, PAGES = 51 /* 816 tokens: 13 blocks, two rounds */ };
     static uint32_t page[MOST][PAGES];
     static int32_t slot[1024], position[1024], tokens[1024], want[1024];
     const uint32_t *tables[MOST * BR_MAX_KV_GROUPS];
@@ -413,13 +410,22 @@ rows_that_stay(const char *spec, int32_t rows, int32_t deeper)
     close_shape(&on);
 }
 
+/* The same on a device that has this otherwise. */
+static void
+rows_that_stay_where(const char *name, const char *value, const char *spec,
+                     int32_t rows, int32_t deeper)
+{
+    ck_assert_int_eq(setenv(name, value, 1), 0);
+    rows_that_stay(spec, rows, deeper);
+    unsetenv(name);
+}
+
 TEST_WITHIN(cuda_rows_that_stay_agree, 240)
 {
     t_emulate_cuda(); /* seven multiprocessors: more than 14 pairs stay */
     rows_that_stay("shape:llama-256:BF16", 8, 13);
-    ck_assert_int_eq(setenv("BR_EMU_SM", "2", 1), 0); /* eight pairs a block */
-    rows_that_stay("shape:llama-256:BF16", 8, 13);
-    unsetenv("BR_EMU_SM");
+    /* eight pairs a block */
+    rows_that_stay_where("BR_EMU_SM", "2", "shape:llama-256:BF16", 8, 13);
     t_emulate_end();
 }
 
@@ -428,18 +434,14 @@ TEST_WITHIN(cuda_rows_that_stay_agree, 240)
 TEST_WITHIN(cuda_rows_that_stay_and_are_called_agree, 240)
 {
     t_emulate_cuda();
-    ck_assert_int_eq(setenv("BR_EMU_UNEVEN", "1", 1), 0);
-    rows_that_stay("shape:llama-256:BF16", 40, 3);
-    unsetenv("BR_EMU_UNEVEN");
+    rows_that_stay_where("BR_EMU_UNEVEN", "1", "shape:llama-256:BF16", 40, 3);
     t_emulate_end();
 }
 
 TEST_WITHIN(cuda_rows_of_long_heads_that_stay_agree, 240)
 {
     t_emulate_cuda();
-    ck_assert_int_eq(setenv("BR_EMU_SM", "2", 1), 0);
-    rows_that_stay("shape:qwen3-512:BF16", 6, 13);
-    unsetenv("BR_EMU_SM");
+    rows_that_stay_where("BR_EMU_SM", "2", "shape:qwen3-512:BF16", 6, 13);
     t_emulate_end();
 }
 

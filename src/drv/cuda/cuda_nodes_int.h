@@ -374,8 +374,9 @@ bool cun_turns(const br_cun *x, const cun_launch *turn, uint32_t rows);
 /* Is attention of so many rows, each of a slot of its own, a launch of blocks that
  * stay? Its kernel and blocks. */
 bool cun_stays(const br_cun *x, const cun_launch *l, uint32_t rows);
-void cun_call_pages(const br_cun *x, cun_launch *l, uint32_t rows);
 enum cun_fn cun_stay(const br_cun *x, cun_launch *l, br_cuda_launch *how);
+/* The product before such attention (calls) has its first keys brought to the L2. */
+void cun_call_pages(const br_cun *x, cun_launch *l, uint32_t rows);
 /* How else attention of few queries is launched, how->gx KV heads, gy rows. */
 void cun_few(const br_cun *x, cun_launch *l, br_cuda_launch *how);
 /* Blocks a KV head of attention that turns its heads: as many as there are
